@@ -1,0 +1,5 @@
+"""python -m jumok"""
+
+from jumok.cli import main
+
+main()

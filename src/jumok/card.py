@@ -1,0 +1,52 @@
+"""The model card: what the model is, what it was trained on, how good it is, how to load it."""
+
+import json
+from typing import Any
+
+from jumok.hub.folder import ModelFolder
+from jumok.hub.marian import fits_marian
+from jumok.recipe import Recipe, recipe_tree
+
+
+def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
+    source, target = recipe.data.source, recipe.data.target
+    parameters = sum(tensor.numel() for tensor in model.tensors.values())
+    marian = fits_marian(recipe.model) and model.source is model.target
+    opens = (
+        "`transformers` opens this folder as a MarianMTModel; jumok opens it as"
+        if marian
+        else "Only jumok opens this folder:"
+    )
+    rows = [
+        f"| {split} | {score['name']} | {score['value']:.2f} | {score['low']:.2f} – {score['high']:.2f}"
+        f" | {score['n']} | `{score['signature']}` |"
+        for split, result in scores.items()
+        for score in result["scores"].values()
+    ]
+    tree = recipe_tree(recipe)
+    tree["data"] = {k: v for k, v in tree["data"].items() if k not in ("train", "dev", "test")}
+    return "\n".join(
+        [
+            "---",
+            f"language: [{source}, {target}]",
+            "library_name: jumok",
+            "pipeline_tag: translation",
+            "---",
+            f"# {recipe.description or f'{source} to {target}'}",
+            "",
+            f"A Transformer of {parameters:,} parameters, trained by jumok {model.facts['version']}"
+            f" from {source} to {target}.",
+            "",
+            f"{opens} `jumok.load(folder)`.",
+            "",
+            "| split | metric | score | 95 % interval | sentences | signature |",
+            "|---|---|--:|--:|--:|---|",
+            *rows,
+            "",
+            "## Recipe",
+            "```json",
+            json.dumps(tree, indent=1, ensure_ascii=False),
+            "```",
+            "",
+        ]
+    )

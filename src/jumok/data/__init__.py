@@ -1,0 +1,1 @@
+"""Examples, token shards and batches."""

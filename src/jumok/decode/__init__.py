@@ -1,0 +1,1 @@
+"""Search over any decoder: greedy, sampling and beam, written once."""

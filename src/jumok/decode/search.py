@@ -1,0 +1,275 @@
+"""Greedy search, sampling and beam search over `start`, `step` and `select`.
+
+A decoder's state is a value with rows; hypotheses are row selections of it. No row ever looks at another
+sentence's rows, so a sentence's output does not depend on the batch it happened to be in.
+
+B sentences, K beams, V vocabulary, S source positions.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import Any, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+NO_TOKEN = -1
+
+
+class State(Protocol):
+    def select(self, rows: Tensor) -> Any: ...
+
+
+class Decoder(Protocol):
+    """What a model offers to be searched."""
+
+    start_id: int
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def step(
+        self, tokens: Tensor, state: Any, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, Any]:
+        """tokens [N] in, logits [N, V] and the next state out; attention [N, S] appended if a list is given."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DecodeConfig:
+    """How an output is chosen."""
+
+    method: Literal["beam", "greedy", "sample"] = "beam"
+    beam: int = 4
+    length_penalty: float = 0.6
+    """alpha of Wu et al. 2016: scores are divided by ((5 + length) / 6) ^ alpha"""
+    coverage_penalty: float = 0.0
+    """beta of Wu et al. 2016: source words that got less attention than one word's worth cost"""
+    n_best: int = 1
+    """hypotheses returned, best first; at most `beam`"""
+    max_extra: int = 50
+    """an output has at most as many pieces as its input, and this many more"""
+    temperature: float = 1.0
+    top_k: int = 0
+    """sample among the k likeliest pieces; 0: all"""
+    top_p: float = 1.0
+    """sample among the likeliest pieces that together reach this probability"""
+    seed: int = 1
+    """for sampling"""
+
+    def __post_init__(self) -> None:
+        if self.beam < 1 or self.n_best < 1 or self.max_extra < 1:
+            raise ValueError("beam, n_best and max_extra must be at least 1")
+        if self.n_best > (self.beam if self.method == "beam" else 1):
+            raise ValueError('n_best can be at most beam, and 1 unless method = "beam"')
+        if self.temperature <= 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
+            raise ValueError("temperature must be over 0, top_p over 0 and at most 1, top_k at least 0")
+        if self.length_penalty < 0 or self.coverage_penalty < 0:
+            raise ValueError("length_penalty and coverage_penalty must be at least 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """Ids without start and end; `log_prob` is the sum over its pieces, end included."""
+
+    ids: list[int]
+    log_prob: float
+    score: float
+    """what hypotheses are ranked by: log_prob after the penalties"""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for one sentence."""
+
+    source_len: int
+    max_len: int
+    prefix: Sequence[int] = ()
+    seed: int = 0
+
+    def forced(self, t: int, eos_id: int) -> int:
+        """The only piece allowed as the t-th: the prefix, then the end when there is no room left."""
+        if t < len(self.prefix):
+            return self.prefix[t]
+        return eos_id if t >= self.max_len else NO_TOKEN
+
+
+@torch.inference_mode()
+def search(
+    decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
+) -> list[list[Hypothesis]]:
+    """For each row of `state` its hypotheses, best first."""
+    match config.method:
+        case "beam":
+            return beam_search(decoder, state, requests, config, eos_id=eos_id)
+        case "greedy":
+            return follow(decoder, state, requests, _likeliest, eos_id=eos_id)
+        case "sample":
+            return follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id)
+
+
+Choose = Callable[[Tensor, list[int]], Tensor]
+
+
+def follow(
+    decoder: Decoder, state: State, requests: Sequence[Request], choose: Choose, *, eos_id: int
+) -> list[list[Hypothesis]]:
+    """One hypothesis per sentence, extended by the piece that `choose(log_probs, sentences)` picks."""
+    alive = list(range(len(requests)))
+    ids: list[list[int]] = [[] for _ in requests]
+    log_prob = [0.0] * len(requests)
+    tokens = torch.full((len(requests),), decoder.start_id, device=decoder.device)
+    t = 0
+    while alive:
+        logits, state = decoder.step(tokens, state)
+        log_probs = logits.float().log_softmax(dim=-1)
+        forced = torch.tensor([requests[i].forced(t, eos_id) for i in alive], device=decoder.device)
+        tokens = torch.where(forced == NO_TOKEN, choose(log_probs, alive), forced)
+        gains = log_probs.gather(1, tokens[:, None])[:, 0].tolist()
+        for i, token, gain in zip(alive, tokens.tolist(), gains, strict=True):
+            log_prob[i] += gain
+            if token != eos_id:
+                ids[i].append(token)
+        going_on = (tokens != eos_id).nonzero()[:, 0]
+        if len(going_on) < len(alive):
+            alive = [alive[row] for row in going_on.tolist()]
+            tokens, state = tokens[going_on], state.select(going_on)
+        t += 1
+    return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
+
+
+def _likeliest(log_probs: Tensor, _: list[int]) -> Tensor:
+    return log_probs.argmax(dim=-1)
+
+
+class Ensemble:
+    """Several decoders of one vocabulary as one: the mean of their probabilities."""
+
+    def __init__(self, decoders: Sequence[Decoder]) -> None:
+        self.decoders = decoders
+        self.start_id = decoders[0].start_id
+        self.device = decoders[0].device
+
+    def step(
+        self, tokens: Tensor, state: "EnsembleState", *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, "EnsembleState"]:
+        log_probs, states, seen = [], [], []
+        for decoder, part in zip(self.decoders, state.parts, strict=True):
+            looked_at: list[Tensor] | None = None if attention is None else []
+            logits, part = decoder.step(tokens, part, attention=looked_at)
+            log_probs.append(logits.float().log_softmax(dim=-1))
+            states.append(part)
+            seen += looked_at or []
+        if attention is not None:
+            attention.append(torch.stack(seen).mean(dim=0))
+        return torch.stack(log_probs).logsumexp(dim=0), EnsembleState(states)
+
+
+@dataclass(frozen=True, slots=True)
+class EnsembleState:
+    parts: list[Any]
+
+    def select(self, rows: Tensor) -> "EnsembleState":
+        return EnsembleState([part.select(rows) for part in self.parts])
+
+
+class _Sampler:
+    """Each sentence draws from its own generator: sampled output does not depend on the batch either."""
+
+    def __init__(self, requests: Sequence[Request], config: DecodeConfig) -> None:
+        self.config = config
+        self.generators = [torch.Generator().manual_seed(request.seed) for request in requests]
+
+    def __call__(self, log_probs: Tensor, sentences: list[int]) -> Tensor:
+        p, ids = (log_probs / self.config.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
+        below = p.cumsum(dim=-1) - p  # what the likelier pieces have together
+        keep = below < self.config.top_p
+        if self.config.top_k:
+            keep[:, self.config.top_k :] = False
+        p = p * keep
+        u = torch.stack([torch.rand(1, generator=self.generators[i]) for i in sentences]).to(p)
+        pick = (p.cumsum(dim=-1) < u * p.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
+        pick = torch.minimum(pick, keep.sum(dim=-1, keepdim=True) - 1)
+        return ids.gather(1, pick)[:, 0]
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| counts the end."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def coverage_cost(coverage: Tensor, beta: float) -> Tensor:
+    """Wu et al. 2016, Eq. 14: cp = beta * sum_i log(min(sum_j p_ij, 1)) over the source positions."""
+    return beta * coverage.clamp(1e-9, 1).log().sum(dim=-1)
+
+
+def beam_search(
+    decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
+) -> list[list[Hypothesis]]:
+    """The K likeliest prefixes at every step; a sentence ends when nothing better can come.
+
+    That is when K hypotheses have ended, or when the best living one, given the most favourable length, is no
+    better than the n-th best that has ended.
+    """
+    k, alpha, beta = config.beam, config.length_penalty, config.coverage_penalty
+    device = decoder.device
+    alive = list(range(len(requests)))
+    ended: list[list[Hypothesis]] = [[] for _ in requests]
+    state = state.select(torch.arange(len(alive), device=device).repeat_interleave(k))
+    scores = torch.full((len(alive), k), -inf, device=device)
+    scores[:, 0] = 0.0
+    history = torch.empty(len(alive), k, 0, dtype=torch.long, device=device)
+    coverage: Tensor | None = None
+    tokens = torch.full((len(alive) * k,), decoder.start_id, device=device)
+    t = 0
+    while alive:
+        attention: list[Tensor] | None = [] if beta else None
+        logits, state = decoder.step(tokens, state, attention=attention)
+        if attention:
+            now = attention[0].unflatten(0, (-1, k))
+            coverage = now if coverage is None else coverage + now
+        log_probs = logits.float().log_softmax(dim=-1).unflatten(0, (-1, k))  # [B, K, V]
+        forced = [requests[i].forced(t, eos_id) for i in alive]
+        for row, token in enumerate(forced):
+            if token != NO_TOKEN:
+                allowed = log_probs[row, :, token].clone()
+                log_probs[row] = -inf
+                log_probs[row, :, token] = allowed
+        # 2K candidates hold at least K living ones, since each beam ends in one way only.
+        width = min(2 * k, log_probs.shape[-1])
+        best, pieces = log_probs.topk(width, dim=-1)
+        best, flat = (scores[..., None] + best).flatten(1).topk(min(2 * k, k * width), dim=-1)
+        beams, pieces = flat // width, pieces.flatten(1).gather(1, flat)
+        ends = pieces == eos_id
+        # An end counts if it is among the K best, as a living prefix would have to be.
+        for row, rank in (ends & best.isfinite())[:, :k].nonzero().tolist():
+            beam = int(beams[row, rank])
+            log_prob = float(best[row, rank])
+            score = log_prob / length_penalty(t + 1, alpha)
+            if coverage is not None:
+                score += float(coverage_cost(coverage[row, beam, : requests[alive[row]].source_len], beta))
+            ended[alive[row]].append(Hypothesis(history[row, beam].tolist(), log_prob, score))
+        living = best.masked_fill(ends, -inf)
+        scores, order = living.topk(k, dim=-1)
+        beams, pieces = beams.gather(1, order), pieces.gather(1, order)
+        rows = []
+        for row, i in enumerate(alive):
+            done = sorted((h.score for h in ended[i]), reverse=True)
+            bound = float(scores[row, 0]) / length_penalty(requests[i].max_len + 1, alpha)
+            finished = len(done) >= k or (len(done) >= config.n_best and done[config.n_best - 1] >= bound)
+            if not finished and float(scores[row, 0]) > -inf:
+                rows.append(row)
+        keep = torch.tensor(rows, dtype=torch.long, device=device)
+        alive = [alive[row] for row in rows]
+        scores, beams, pieces = scores[keep], beams[keep], pieces[keep]
+        history = torch.cat(
+            [history[keep].gather(1, beams[..., None].expand(-1, -1, t)), pieces[..., None]], dim=-1
+        )
+        source_rows = (keep[:, None] * k + beams).flatten()
+        if coverage is not None:
+            coverage = coverage.flatten(0, 1)[source_rows].unflatten(0, (-1, k))
+        state = state.select(source_rows)
+        tokens = pieces.flatten()
+        t += 1
+    return [sorted(hypotheses, key=lambda h: -h.score)[: config.n_best] for hypotheses in ended]

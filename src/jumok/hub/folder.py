@@ -1,0 +1,115 @@
+"""RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists."""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from jumok.errors import CheckpointError
+from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
+from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.text.tokenizer import EOS, PAD, UNK, Tokenizer
+
+JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFolder:
+    """What a model folder holds."""
+
+    config: TransformerConfig
+    tensors: dict[str, Tensor]
+    """under the names of jumok's own modules, tied ones once"""
+    source: Tokenizer
+    target: Tokenizer
+    facts: dict[str, Any]
+    """the key "jumok" of config.json: languages, decoding, version"""
+
+
+def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
+    c, joint = model.config, model.source is model.target
+    marian = fits_marian(c) and joint
+    if marian:
+        config = marian_config(c, vocab_size=model.target.vocab_size)
+        tensors = to_marian(model.tensors, c)
+    else:
+        config, tensors = {"model_type": "jumok-transformer"}, model.tensors
+    config["jumok"] = {**model.facts, "model": asdict(c)}
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    _write_json(folder / "config.json", config)
+    decode = model.facts["decode"]
+    generation = {
+        "bos_token_id": None,
+        "eos_token_id": 0,
+        "forced_eos_token_id": 0,
+        "pad_token_id": model.target.pad_id,
+        "decoder_start_token_id": model.target.pad_id,
+        "bad_words_ids": [[model.target.pad_id]],
+        "num_beams": decode["beam"],
+        "length_penalty": decode["length_penalty"],
+        "max_length": c.max_len,
+    }
+    _write_json(folder / "generation_config.json", generation)
+    tokenizers = {JOINT: model.target} if joint else {SOURCE: model.source, TARGET: model.target}
+    for name, tokenizer in tokenizers.items():
+        (folder / name).write_text(tokenizer.to_json(), "utf-8")
+    special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD}
+    length = {"model_max_length": c.max_len}
+    _write_json(
+        folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **length, **special}
+    )
+    (folder / "README.md").write_text(card, "utf-8")
+
+
+def read_model(folder: Path) -> ModelFolder:
+    config = _read_json(folder / "config.json")
+    facts = config.get("jumok")
+    if not isinstance(facts, dict) or "model" not in facts:
+        raise CheckpointError(
+            f'not a model that jumok wrote: model_type "{config.get("model_type")}" without a "jumok" key',
+            where=folder / "config.json",
+        )
+    try:
+        c = TypeAdapter(TransformerConfig).validate_python(facts["model"])
+        tensors = load_file(folder / "model.safetensors")
+    except (ValidationError, SafetensorError, OSError) as error:
+        raise CheckpointError(f"model cannot be read: {error}", where=folder) from error
+    if config["model_type"] == "marian":
+        tensors = from_marian(tensors, c)
+    if (folder / JOINT).exists():
+        source = target = Tokenizer.load(folder / JOINT)
+    else:
+        source, target = Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET)
+    rows = tensors["target_embedding.weight"].shape[0]
+    if rows != target.vocab_size:
+        raise CheckpointError(
+            f"the tokenizer has {target.vocab_size} pieces, the model has embeddings for {rows}",
+            where=folder,
+            right="the tokenizer that the model was trained with",
+        )
+    return ModelFolder(c, tensors, source, target, facts)
+
+
+def build(model: ModelFolder) -> Transformer:
+    return Transformer(
+        model.config, source_vocab=model.source.vocab_size, target_vocab=model.target.vocab_size
+    )
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"model folder cannot be read: {error}", where=path) from error
+    if not isinstance(value, dict):
+        raise CheckpointError("not a JSON object", where=path)
+    return value

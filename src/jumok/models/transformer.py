@@ -1,0 +1,215 @@
+"""Vaswani et al. 2017, "Attention Is All You Need": the encoder-decoder of Figure 1.
+
+B batch, S source positions, T target positions, D d_model, V vocabulary. Masks are bool, True = may be attended to.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
+from jumok.nn.dropout import Dropout
+from jumok.nn.positions import LearnedPositions, SinusoidalPositions
+from jumok.nn.transformer import NormOrder, Stack, StackConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TransformerConfig:
+    """The base model of the paper; `big` and every row of its Table 3 change some of these."""
+
+    kind: Literal["transformer"] = "transformer"
+    d_model: int = 512
+    d_ff: int = 2048
+    n_heads: int = 8
+    n_layers: int = 6
+    """layers of the encoder, and as many of the decoder"""
+    d_k: int | None = None
+    """width of a head's queries and keys; d_model / n_heads if not given"""
+    d_v: int | None = None
+    """width of a head's values; d_model / n_heads if not given"""
+    dropout: float = 0.1
+    """on each sub-layer's output, and on the sum of embedding and position"""
+    norm: NormOrder = "post"
+    """LayerNorm after the residual sum (the paper) or before the sub-layer"""
+    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
+    max_len: int = 512
+    """positions there are when they are learned; sinusoidal ones never end"""
+    neighbourhood: int | None = None
+    """self-attention restricted to this many positions on either side"""
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    """one matrix for source, target and output; for target and output; or three"""
+
+    def __post_init__(self) -> None:
+        for name in ("d_model", "d_ff", "n_heads", "n_layers", "max_len"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
+            raise ValueError("d_model must be divisible by n_heads, or d_k and d_v be given")
+        if not 0 <= self.dropout < 1:
+            raise ValueError("dropout must be at least 0 and below 1")
+        if self.neighbourhood is not None and self.neighbourhood < 1:
+            raise ValueError("neighbourhood must be at least 1")
+
+    def stack(self, *, cross: bool) -> StackConfig:
+        return StackConfig(
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            n_heads=self.n_heads,
+            d_k=self.d_k or self.d_model // self.n_heads,
+            d_v=self.d_v or self.d_model // self.n_heads,
+            dropout=self.dropout,
+            norm=self.norm,
+            cross=cross,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TransformerState:
+    """What the decoder knows between two steps, as a value: rows can be picked, dropped and repeated."""
+
+    memories: list[KeysValues]
+    memory_mask: Tensor
+    past: list[KeysValues] | None
+
+    def select(self, rows: Tensor) -> "TransformerState":
+        return TransformerState(
+            [kv.select(rows) for kv in self.memories],
+            self.memory_mask.index_select(0, rows),
+            None if self.past is None else [kv.select(rows) for kv in self.past],
+        )
+
+
+@dataclass(slots=True)
+class AttentionMaps:
+    """Every layer's weights, [B, H, T, S] each."""
+
+    encoder: list[Tensor]
+    decoder: list[Tensor]
+    cross: list[Tensor]
+
+
+class Transformer(nn.Module):
+    """Encoder and decoder over token ids.
+
+    The last id of a vocabulary is `<pad>`: its embedding is the zero vector for good, a decoder starts from it, and
+    it is never predicted, so there are V - 1 logits.
+    """
+
+    def __init__(self, c: TransformerConfig, *, source_vocab: int, target_vocab: int) -> None:
+        super().__init__()
+        if c.tie_embeddings == "all" and source_vocab != target_vocab:
+            raise ValueError('tie_embeddings = "all" needs one vocabulary for source and target')
+        self.config = c
+        self.start_id = target_vocab - 1
+        self.target_embedding = nn.Embedding(target_vocab, c.d_model, padding_idx=target_vocab - 1)
+        self.source_embedding = self.target_embedding
+        if c.tie_embeddings != "all":
+            self.source_embedding = nn.Embedding(source_vocab, c.d_model, padding_idx=source_vocab - 1)
+        self.output = None
+        if c.tie_embeddings == "none":
+            self.output = nn.Linear(c.d_model, target_vocab - 1, bias=False)
+        self.source_positions = self._positions()
+        self.target_positions = self._positions()
+        self.dropout = Dropout(c.dropout)
+        self.encoder = Stack(c.stack(cross=False))
+        self.decoder = Stack(c.stack(cross=True))
+        self.apply(self._initialise)
+
+    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """Teacher forcing: source [B, S], target [B, T] beginning with `<pad>`; hidden states [B, T, D]."""
+        memory = self.encode(source, source_mask)
+        return self.decode(memory, source_mask, target)
+
+    def encode(self, source: Tensor, source_mask: Tensor, *, maps: AttentionMaps | None = None) -> Tensor:
+        x = self._embed(self.source_embedding, self.source_positions, source, 0)
+        mask = self._restrict(source_mask[:, None, None, :], source.shape[1])
+        return self.encoder(x, mask, self_weights=maps.encoder if maps else None)[0]  # type: ignore[no-any-return]
+
+    def decode(
+        self, memory: Tensor, source_mask: Tensor, target: Tensor, *, maps: AttentionMaps | None = None
+    ) -> Tensor:
+        t = target.shape[1]
+        x = self._embed(self.target_embedding, self.target_positions, target, 0)
+        # Padding stands to the right of all real tokens, so the causal mask hides it from them too.
+        x, _ = self.decoder(
+            x,
+            self._restrict(causal_mask(t, t, device=target.device)[None, None], t),
+            memories=self.decoder.memories(memory),
+            memory_mask=source_mask[:, None, None, :],
+            self_weights=maps.decoder if maps else None,
+            cross_weights=maps.cross if maps else None,
+        )
+        return x
+
+    def start(self, source: Tensor, source_mask: Tensor) -> TransformerState:
+        memory = self.encode(source, source_mask)
+        return TransformerState(self.decoder.memories(memory), source_mask[:, None, None, :], None)
+
+    def step(
+        self, tokens: Tensor, state: TransformerState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, TransformerState]:
+        """tokens [B] in, logits [B, V - 1] of the next one out.
+
+        Given a list, the attention paid to the source, mean over layers and heads, [B, S], is appended to it.
+        """
+        position = 0 if state.past is None else state.past[0].k.shape[2]
+        x = self._embed(self.target_embedding, self.target_positions, tokens[:, None], position)
+        r = self.config.neighbourhood
+        weights: list[Tensor] | None = None if attention is None else []
+        x, past = self.decoder(
+            x,
+            None if r is None else neighbourhood_mask(1, position + 1, r, device=tokens.device),
+            past=state.past,
+            memories=state.memories,
+            memory_mask=state.memory_mask,
+            cross_weights=weights,
+        )
+        if attention is not None and weights:
+            attention.append(torch.stack(weights).mean(dim=(0, 2))[:, 0])
+        return self.logits(x[:, 0]), TransformerState(state.memories, state.memory_mask, past)
+
+    @property
+    def device(self) -> torch.device:
+        return self.target_embedding.weight.device
+
+    @property
+    def projection(self) -> Tensor:
+        """[V - 1, D]: the output matrix, `<pad>` left out."""
+        return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.projection.T
+
+    def _positions(self) -> SinusoidalPositions | LearnedPositions:
+        if self.config.positions == "learned":
+            return LearnedPositions(self.config.d_model, self.config.max_len)
+        return SinusoidalPositions(self.config.d_model)
+
+    def _embed(
+        self,
+        embedding: nn.Embedding,
+        positions: SinusoidalPositions | LearnedPositions,
+        ids: Tensor,
+        start: int,
+    ) -> Tensor:
+        x = embedding(ids) * sqrt(self.config.d_model)
+        return self.dropout(x + positions(start, start + ids.shape[1]))  # type: ignore[no-any-return]
+
+    def _restrict(self, mask: Tensor, n: int) -> Tensor:
+        r = self.config.neighbourhood
+        return mask if r is None else mask & neighbourhood_mask(n, n, r, device=mask.device)
+
+    def _initialise(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=self.config.d_model**-0.5)
+            if module.padding_idx is not None:
+                with torch.no_grad():
+                    module.weight[module.padding_idx].zero_()

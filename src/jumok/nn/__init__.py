@@ -1,0 +1,1 @@
+"""Equations that the papers share."""

@@ -1,0 +1,107 @@
+"""Attention: a softmax over scores, a weighted sum of values.
+
+B batch, T query positions, S key positions, D d_model, H heads. One mask rule everywhere: bool, True = may be
+attended to.
+"""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+@dataclass(frozen=True, slots=True)
+class Attended:
+    """The context and the weights that made it."""
+
+    context: Tensor
+    weights: Tensor
+
+
+def attend(scores: Tensor, values: Tensor, mask: Tensor | None) -> Attended:
+    """Where all attention ends, whatever made the scores.
+
+        alpha = softmax(scores)      context = alpha values
+
+    scores [..., T, S], values [..., S, D]. A query that may attend to nothing gets the zero vector.
+    """
+    if mask is not None:
+        scores = scores.masked_fill(~mask, torch.finfo(scores.dtype).min)
+    alpha = scores.softmax(dim=-1)
+    if mask is not None:
+        alpha = alpha.masked_fill(~mask, 0.0)
+    return Attended(alpha @ values, alpha)
+
+
+def dot_product_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Attended:
+    """Vaswani et al. 2017, Eq. 1: softmax(Q K^T / sqrt(d_k)) V."""
+    return attend(q @ k.transpose(-1, -2) / sqrt(q.shape[-1]), v, mask)
+
+
+@dataclass(frozen=True, slots=True)
+class KeysValues:
+    """Projected keys and values of one attention: [B, H, S, d_k] and [B, H, S, d_v]."""
+
+    k: Tensor
+    v: Tensor
+
+    def then(self, later: "KeysValues") -> "KeysValues":
+        return KeysValues(torch.cat([self.k, later.k], dim=2), torch.cat([self.v, later.v], dim=2))
+
+    def select(self, rows: Tensor) -> "KeysValues":
+        return KeysValues(self.k.index_select(0, rows), self.v.index_select(0, rows))
+
+
+class MultiHeadAttention(nn.Module):
+    """Vaswani et al. 2017, section 3.2.2.
+
+        MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O      head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
+
+    The heads' projections are slices of one matrix each. `keys_values` and the query are separate calls, so that a
+    decoder projects its memory once and each new token once.
+    """
+
+    def __init__(self, d_model: int, n_heads: int, *, d_k: int, d_v: int) -> None:
+        super().__init__()
+        self.n_heads = n_heads
+        self.w_q = nn.Linear(d_model, n_heads * d_k)
+        self.w_k = nn.Linear(d_model, n_heads * d_k)
+        self.w_v = nn.Linear(d_model, n_heads * d_v)
+        self.w_o = nn.Linear(n_heads * d_v, d_model)
+
+    def keys_values(self, x: Tensor) -> KeysValues:
+        return KeysValues(self._split(self.w_k(x)), self._split(self.w_v(x)))
+
+    def forward(
+        self, x: Tensor, memory: KeysValues, mask: Tensor | None, *, weights: list[Tensor] | None = None
+    ) -> Tensor:
+        """x [B, T, D] asks, `memory` answers; mask broadcasts to [B, H, T, S].
+
+        Given a list, the attention weights [B, H, T, S] are appended to it; otherwise a fused kernel that never
+        writes them down does the same sum.
+        """
+        q = self._split(self.w_q(x))
+        if weights is None:
+            context = F.scaled_dot_product_attention(q, memory.k, memory.v, attn_mask=mask)
+        else:
+            attended = dot_product_attention(q, memory.k, memory.v, mask)
+            context = attended.context
+            weights.append(attended.weights)
+        out: Tensor = self.w_o(context.transpose(1, 2).flatten(2))
+        return out
+
+    def _split(self, x: Tensor) -> Tensor:
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # [B, H, T, d]
+
+
+def causal_mask(t: int, s: int, *, device: torch.device) -> Tensor:
+    """[T, S]: the last T of S positions, each seeing itself and what came before."""
+    return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)
+
+
+def neighbourhood_mask(t: int, s: int, r: int, *, device: torch.device) -> Tensor:
+    """Restricted self-attention (Vaswani et al. 2017, section 4): at most r positions to either side."""
+    positions = torch.arange(s, device=device)
+    return (positions[s - t :, None] - positions).abs() <= r

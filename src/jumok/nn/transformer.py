@@ -1,0 +1,133 @@
+"""The stack of Vaswani et al. 2017, Figure 1: encoder, decoder and what BERT and GPT share with them.
+
+One stack serves all: they differ by mask and by whether there is a memory to attend to, not by code.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from torch import Tensor, nn
+
+from jumok.nn.attention import KeysValues, MultiHeadAttention
+from jumok.nn.dropout import Dropout
+
+NormOrder = Literal["post", "pre"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StackConfig:
+    """Sizes of one stack, in the paper's letters."""
+
+    n_layers: int
+    d_model: int
+    d_ff: int
+    n_heads: int
+    d_k: int
+    d_v: int
+    dropout: float
+    norm: NormOrder
+    cross: bool
+    """whether each layer also attends to a memory"""
+
+
+class FeedForward(nn.Module):
+    """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2."""
+
+    def __init__(self, d_model: int, d_ff: int) -> None:
+        super().__init__()
+        self.w_1 = nn.Linear(d_model, d_ff)
+        self.w_2 = nn.Linear(d_ff, d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        out: Tensor = self.w_2(self.w_1(x).relu_())
+        return out
+
+
+class Block(nn.Module):
+    """Self-attention, attention to a memory if there is one, and the feed-forward network.
+
+    post-norm, the paper:   x = LayerNorm(x + Dropout(Sublayer(x)))
+    pre-norm, the option:   x = x + Dropout(Sublayer(LayerNorm(x)))
+    """
+
+    def __init__(self, c: StackConfig) -> None:
+        super().__init__()
+        self.pre_norm = c.norm == "pre"
+        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, d_k=c.d_k, d_v=c.d_v)
+        self.self_norm = nn.LayerNorm(c.d_model)
+        if c.cross:
+            self.cross_attention = MultiHeadAttention(c.d_model, c.n_heads, d_k=c.d_k, d_v=c.d_v)
+            self.cross_norm = nn.LayerNorm(c.d_model)
+        self.feed_forward = FeedForward(c.d_model, c.d_ff)
+        self.feed_norm = nn.LayerNorm(c.d_model)
+        self.dropout = Dropout(c.dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        *,
+        past: KeysValues | None = None,
+        memory: KeysValues | None = None,
+        memory_mask: Tensor | None = None,
+        self_weights: list[Tensor] | None = None,
+        cross_weights: list[Tensor] | None = None,
+    ) -> tuple[Tensor, KeysValues]:
+        """x [B, T, D] and what came before it (`past`); returns the layer's output and its keys and values."""
+        y = self._before(self.self_norm, x)
+        present = self.self_attention.keys_values(y)
+        if past is not None:
+            present = past.then(present)
+        y = self.self_attention(y, present, mask, weights=self_weights)
+        x = self._after(self.self_norm, x, y)
+        if memory is not None:
+            y = self._before(self.cross_norm, x)
+            y = self.cross_attention(y, memory, memory_mask, weights=cross_weights)
+            x = self._after(self.cross_norm, x, y)
+        y = self.feed_forward(self._before(self.feed_norm, x))
+        return self._after(self.feed_norm, x, y), present
+
+    def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
+        return norm(x) if self.pre_norm else x
+
+    def _after(self, norm: nn.LayerNorm, x: Tensor, y: Tensor) -> Tensor:
+        x = x + self.dropout(y)
+        return x if self.pre_norm else norm(x)
+
+
+class Stack(nn.Module):
+    """N layers that share nothing; with pre-norm a last LayerNorm, which post-norm has already done."""
+
+    def __init__(self, c: StackConfig) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(Block(c) for _ in range(c.n_layers))
+        self.final_norm = nn.LayerNorm(c.d_model) if c.norm == "pre" else nn.Identity()
+
+    def memories(self, x: Tensor) -> list[KeysValues]:
+        """Each layer's keys and values of an encoder's output, projected once."""
+        return [layer.cross_attention.keys_values(x) for layer in self.layers]
+
+    def forward(
+        self,
+        x: Tensor,
+        mask: Tensor | None,
+        *,
+        past: list[KeysValues] | None = None,
+        memories: list[KeysValues] | None = None,
+        memory_mask: Tensor | None = None,
+        self_weights: list[Tensor] | None = None,
+        cross_weights: list[Tensor] | None = None,
+    ) -> tuple[Tensor, list[KeysValues]]:
+        present = []
+        for i, layer in enumerate(self.layers):
+            x, kv = layer(
+                x,
+                mask,
+                past=past[i] if past else None,
+                memory=memories[i] if memories else None,
+                memory_mask=memory_mask,
+                self_weights=self_weights,
+                cross_weights=cross_weights,
+            )
+            present.append(kv)
+        return self.final_norm(x), present

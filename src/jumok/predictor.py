@@ -1,0 +1,144 @@
+"""Run folder -> predict(texts): what the command line, the server and the tests all use."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from jumok.assemble import choose_device
+from jumok.decode.search import DecodeConfig
+from jumok.errors import CheckpointError, InputError
+from jumok.hub.folder import build, read_model
+from jumok.models.transformer import AttentionMaps, Transformer
+from jumok.tasks.translation import Tokenizers, pad, translate
+from jumok.text.tokenizer import EOS_ID
+from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """One text's output: the best, its score (log-probability after the penalties), and the runners-up."""
+
+    text: str
+    score: float
+    alternatives: list["Prediction"]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Which piece of the source each piece of the output looked at."""
+
+    source: list[str]
+    target: list[str]
+    weights: list[list[float]]
+    """a row for each target piece: its attention over the source pieces, mean over layers and heads"""
+    links: list[tuple[int, int]]
+    """(source, target) for the source piece that each target piece looked at most"""
+
+
+class Predictor:
+    """One loaded model, or several of the same vocabulary as an ensemble."""
+
+    def __init__(self, folders: Sequence[Path], *, device: str = "auto") -> None:
+        self.folders = list(folders)
+        self.models: list[Transformer] = []
+        for folder in self.folders:
+            model = read_model(folder)
+            network = build(model)
+            load_tensors(network, model.tensors, where=folder)
+            self.models.append(network.eval().to(choose_device(device)))
+            tokenizers = Tokenizers(model.source, model.target)
+            if len(self.models) == 1:
+                self.tokenizers = tokenizers
+                self.facts = model.facts
+            elif (tokenizers.source.sha256, tokenizers.target.sha256) != (
+                self.tokenizers.source.sha256,
+                self.tokenizers.target.sha256,
+            ):
+                raise CheckpointError(
+                    "the models of an ensemble must share their vocabulary",
+                    where=f"{self.folders[0]} and {folder}",
+                    right="runs of recipes with the same data and tokenizer",
+                )
+        self.decode = DecodeConfig(**self.facts["decode"])
+
+    def __call__(self, texts: Sequence[str]) -> list[str]:
+        return [prediction.text for prediction in self.predict(texts)]
+
+    def predict(
+        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: object
+    ) -> list[Prediction]:
+        """Predictions in the order of the texts; `options` replace fields of the recipe's [decode].
+
+        An empty text gives an empty output without asking the model. `prefixes` are beginnings that the outputs
+        have to have.
+        """
+        try:
+            decode = replace(self.decode, **options)  # type: ignore[arg-type]
+        except (TypeError, ValueError) as error:
+            raise InputError(f"decoding option: {error}", right="the keys of [decode] in a recipe") from error
+        sources = [self.tokenizers.encode_source(text) for text in texts]
+        asked = [i for i, source in enumerate(sources) if len(source) > 1]
+        forced = None
+        if prefixes is not None:
+            forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
+        self._refuse_too_long([sources[i] for i in asked])
+        found = translate(
+            self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced
+        )
+        predictions = [Prediction("", 0.0, []) for _ in texts]
+        for i, hypotheses in zip(asked, found, strict=True):
+            ranked = [Prediction(self.tokenizers.target.decode(h.ids), h.score, []) for h in hypotheses]
+            predictions[i] = replace(ranked[0], alternatives=ranked[1:])
+        return predictions
+
+    def align(self, text: str, output: str) -> Alignment:
+        """The attention that the first model pays to `text` while it is made to write `output`."""
+        tokenizers, model = self.tokenizers, self.models[0]
+        source_ids, target_ids = tokenizers.encode_source(text), tokenizers.encode_target(output)
+        source = pad([source_ids], tokenizers.source.pad_id).to(model.device)
+        target = pad([[tokenizers.target.pad_id, *target_ids[:-1]]], tokenizers.target.pad_id).to(model.device)
+        mask = torch.ones_like(source, dtype=torch.bool)
+        maps = AttentionMaps([], [], [])
+        with torch.inference_mode():
+            model.decode(model.encode(source, mask), mask, target, maps=maps)
+        weights = torch.stack(maps.cross).mean(dim=(0, 2))[0]
+        best = weights[:, : len(source_ids) - 1].argmax(dim=-1).tolist() if len(source_ids) > 1 else []
+        return Alignment(
+            source=tokenizers.source.pieces(source_ids),
+            target=tokenizers.target.pieces(target_ids),
+            weights=[[round(w, 4) for w in row] for row in weights.tolist()],
+            links=[(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID],
+        )
+
+    def _refuse_too_long(self, sources: Sequence[Sequence[int]]) -> None:
+        c = self.models[0].config
+        longest = max(map(len, sources), default=0)
+        if c.positions == "learned" and longest + self.decode.max_extra > c.max_len:
+            raise InputError(
+                f"a text has {longest} pieces; the model learned {c.max_len} positions,"
+                f" of which {self.decode.max_extra} are kept for a longer output",
+                right="shorter texts, or a model with sinusoidal positions",
+            )
+
+
+def load(*runs: str | Path, device: str = "auto") -> Predictor:
+    """A predictor from a run folder or a model folder; several make an ensemble."""
+    if not runs:
+        raise InputError("no run to load", right='jumok.load("runs/quickstart")')
+    return Predictor([_model_folder(Path(run)) for run in runs], device=device)
+
+
+def _model_folder(path: Path) -> Path:
+    folder = path / "model" if (path / "model").is_dir() else path
+    if not (folder / "config.json").exists():
+        unfinished = (path / "checkpoints").is_dir()
+        raise CheckpointError(
+            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
+            where=path,
+            right="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
+        )
+    if (folder / MANIFEST).exists():
+        verify_folder(folder)
+    return folder

@@ -1,0 +1,148 @@
+"""A recipe: everything that decides a run, as one typed tree.
+
+TOML and `--set key=value` in; every unknown key, wrong type and impossible relation refused at once, with its path;
+the effective recipe, all defaults filled in, out as JSON.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from jumok.data.corpus import DataConfig, ParallelData
+from jumok.decode.search import DecodeConfig
+from jumok.errors import RecipeError
+from jumok.models.transformer import TransformerConfig
+from jumok.tasks.translation import TranslationConfig
+from jumok.text.tokenizer import TokenizerConfig
+from jumok.train.loop import TrainConfig
+
+DATA_FOLDER = "JUMOK_DATA"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recipe:
+    """The root of the tree; each branch is the config of the part that it is named after."""
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+    description: str = ""
+    seed: int = 1
+    task: TranslationConfig = field(default_factory=TranslationConfig)
+    data: Annotated[DataConfig, Field(discriminator="kind")]
+    tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
+    model: TransformerConfig = field(default_factory=TransformerConfig)
+    train: TrainConfig = field(default_factory=TrainConfig)
+    decode: DecodeConfig = field(default_factory=DecodeConfig)
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise ValueError("seed must be at least 0")
+        if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
+            raise ValueError('model.tie_embeddings = "all" needs tokenizer.joint = true')
+        if self.model.positions == "learned" and self.data.max_len >= self.model.max_len:
+            raise ValueError("data.max_len must be below model.max_len when positions are learned")
+
+
+_ADAPTER = TypeAdapter(Recipe)
+
+
+def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = True) -> Recipe:
+    """Read a TOML recipe; its data files are found beside it or under the folder JUMOK_DATA."""
+    try:
+        tree = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise RecipeError(f"recipe cannot be read: {error.strerror}", where=path) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RecipeError(f"not TOML: {error}", where=path) from error
+    for override in overrides:
+        _override(tree, override)
+    recipe = parse_recipe(tree, where=str(path))
+    return replace(recipe, data=_resolve(recipe.data, path)) if find_data else recipe
+
+
+def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
+    try:
+        return _ADAPTER.validate_python(tree)
+    except ValidationError as error:
+        raise RecipeError(
+            "the recipe has " + ("an error" if error.error_count() == 1 else f"{error.error_count()} errors"),
+            where=where,
+            right="\n".join(_explain(dict(e)) for e in error.errors()),
+        ) from error
+
+
+def recipe_tree(recipe: Recipe) -> dict[str, Any]:
+    """The effective recipe as plain JSON values."""
+    tree: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
+    return tree
+
+
+def recipe_schema() -> dict[str, Any]:
+    return _ADAPTER.json_schema()
+
+
+def _override(tree: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise RecipeError(f"not an override: {override}", where="--set", right="--set train.steps=200")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text  # a bare word is a string
+    *parents, leaf = key.strip().split(".")
+    for parent in parents:
+        tree = tree.setdefault(parent, {})
+        if not isinstance(tree, dict):
+            raise RecipeError(f"{key} goes below {parent}, which is a value", where="--set")
+    tree[leaf] = value
+
+
+def _explain(error: dict[str, Any]) -> str:
+    # Tags of the union ("parallel") are part of pydantic's path, not of the recipe's.
+    path = ".".join(str(part) for part in error["loc"] if part not in ("parallel", "synthetic"))
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+        message = "there is no such key"
+    elif error["type"] in ("missing", "missing_argument"):
+        message = "is missing"
+    elif not isinstance(error.get("input"), dict):
+        message += f" (got {error.get('input')!r})"
+    return f"    {path or 'recipe'}: {message}"
+
+
+def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
+    """Absolute paths, so that the effective recipe means the same from anywhere."""
+    if not isinstance(data, ParallelData):
+        return data
+    folders = [recipe.parent.absolute()]
+    if os.environ.get(DATA_FOLDER):
+        folders.append(Path(os.environ[DATA_FOLDER]).absolute())
+    missing: list[str] = []
+
+    def find(file: str) -> str:
+        for folder in folders:
+            if (folder / file).exists():
+                return str((folder / file).resolve())
+        missing.append(file)
+        return file
+
+    data = replace(
+        data,
+        train=[[find(file) for file in files] for files in data.train],
+        dev=[find(file) for file in data.dev],
+        test=[find(file) for file in data.test],
+    )
+    if missing:
+        raise RecipeError(
+            "no such data file: " + ", ".join(dict.fromkeys(missing)),
+            where=recipe,
+            right="a path relative to the recipe or to the folder that the environment variable"
+            f" {DATA_FOLDER} names; looked in {', '.join(map(str, folders))}",
+        )
+    return data

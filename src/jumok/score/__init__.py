@@ -1,0 +1,1 @@
+"""Scores with intervals and signatures. Nothing here knows a tensor."""

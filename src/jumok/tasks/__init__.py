@@ -1,0 +1,1 @@
+"""What an example, a batch, a loss and a prediction are."""

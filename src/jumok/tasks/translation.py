@@ -1,0 +1,201 @@
+"""Translation, and everything else that has the shape text in, text out."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from hashlib import blake2b
+from math import exp
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from jumok.data.batching import Indices, epoch_batches, sorted_batches
+from jumok.data.shards import Shards
+from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
+from jumok.models.transformer import Transformer
+from jumok.nn.cross_entropy import linear_cross_entropy
+from jumok.score.translation import bleu_from, bleu_statistics
+from jumok.text.formats import Pair
+from jumok.text.tokenizer import EOS_ID, Tokenizer
+from jumok.train.loop import Loss
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TranslationConfig:
+    """The task: a text is turned into a text."""
+
+    kind: Literal["translation"] = "translation"
+    label_smoothing: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.label_smoothing < 1:
+            raise ValueError("label_smoothing must be at least 0 and below 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded ids and the mask of the real source positions."""
+
+    source: Tensor
+    source_mask: Tensor
+    target_in: Tensor
+    """`<pad>` (the start), then the target"""
+    target_out: Tensor
+    """the target, then `</s>`: what is to be predicted at each position of `target_in`"""
+    positions: Tensor
+    """flat indices of the real positions of `target_out`"""
+    count: int
+    """real target pieces, the ends included"""
+
+    def to(self, device: torch.device) -> "Batch":
+        moved = {f.name: getattr(self, f.name) for f in fields(self)}
+        return Batch(**{k: v.to(device) if isinstance(v, Tensor) else v for k, v in moved.items()})
+
+
+def pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
+    padded = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)
+    for i, row in enumerate(rows):
+        padded[i, : len(row)] = row
+    return torch.from_numpy(padded)
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizers:
+    """One for each side; the same object twice when the vocabulary is joint."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    def encode_source(self, text: str) -> list[int]:
+        return [*self.source.encode(text), EOS_ID]
+
+    def encode_target(self, text: str) -> list[int]:
+        return [*self.target.encode(text), EOS_ID]
+
+
+def make_batch(
+    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokenizers: Tokenizers
+) -> Batch:
+    source_pad, target_pad = tokenizers.source.pad_id, tokenizers.target.pad_id
+    source, target_out = pad(sources, source_pad), pad(targets, target_pad)
+    target_in = torch.full_like(target_out, target_pad)
+    target_in[:, 1:] = target_out[:, :-1]
+    positions = (target_out != target_pad).flatten().nonzero()[:, 0]
+    return Batch(source, source != source_pad, target_in, target_out, positions, len(positions))
+
+
+class TranslationTask:
+    """Batches, loss and evaluation for the training loop."""
+
+    def __init__(
+        self,
+        config: TranslationConfig,
+        *,
+        tokenizers: Tokenizers,
+        train: Shards,
+        dev: Sequence[Pair],
+        batch_tokens: int,
+        seed: int,
+    ) -> None:
+        self.config = config
+        self.tokenizers = tokenizers
+        self.train = train
+        self.dev = dev
+        self.batch_tokens = batch_tokens
+        self.seed = seed
+
+    def batches(self, epoch: int) -> Iterator[Indices]:
+        source, target = self.train.fields["source"], self.train.fields["target"]
+        yield from epoch_batches(
+            len(self.train),
+            lengths=lambda examples: np.stack([source.lengths(examples), target.lengths(examples)], axis=1),
+            batch_tokens=self.batch_tokens,
+            seed=self.seed,
+            epoch=epoch,
+        )
+        self.train.release_pages()
+
+    def batch(self, examples: Indices) -> Batch:
+        source, target = self.train.fields["source"], self.train.fields["target"]
+        return make_batch(
+            [source[i].tolist() for i in examples], [target[i].tolist() for i in examples], self.tokenizers
+        )
+
+    def loss(self, model: Transformer, batch: Batch) -> Loss:
+        return translation_loss(model, batch, smoothing=self.config.label_smoothing)
+
+    def evaluate(self, model: Transformer) -> dict[str, float]:
+        """Dev perplexity, and BLEU and exact match of greedy outputs."""
+        sources = [self.tokenizers.encode_source(pair.source) for pair in self.dev]
+        targets = [self.tokenizers.encode_target(pair.target) for pair in self.dev]
+        sizes = np.array([max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)])
+        total, count = 0.0, 0
+        with torch.inference_mode():
+            for rows in sorted_batches(sizes, self.batch_tokens):
+                batch = make_batch([sources[i] for i in rows], [targets[i] for i in rows], self.tokenizers)
+                total += float(translation_loss(model, batch, smoothing=0.0).total)
+                count += batch.count
+        outputs = translate([model], self.tokenizers, sources, DecodeConfig(method="greedy"))
+        texts = [self.tokenizers.target.decode(output[0].ids) for output in outputs]
+        references = [pair.target for pair in self.dev]
+        same = sum(text == reference for text, reference in zip(texts, references, strict=True))
+        return {
+            "perplexity": exp(min(total / count, 50.0)),
+            "bleu": float(bleu_from(bleu_statistics(texts, references).sum(axis=0))),
+            "exact_match": 100 * same / len(texts),
+        }
+
+
+def translation_loss(model: Transformer, batch: Batch, *, smoothing: float) -> Loss:
+    """Cross-entropy over the real target positions; nothing is computed for the vocabulary at padding."""
+    batch = batch.to(model.device)
+    hidden = model(batch.source, batch.source_mask, batch.target_in).flatten(0, 1)
+    total = linear_cross_entropy(
+        hidden.index_select(0, batch.positions),
+        model.projection,
+        batch.target_out.flatten().index_select(0, batch.positions),
+        smoothing=smoothing,
+    )
+    return Loss(total, batch.count)
+
+
+def translate(
+    models: Sequence[Transformer],
+    tokenizers: Tokenizers,
+    sources: Sequence[Sequence[int]],
+    config: DecodeConfig,
+    *,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    batch_tokens: int = 4096,
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each source (ids with their end), in the order of the sources."""
+    sizes = np.array([len(source) for source in sources], dtype=np.int64)
+    beams = config.beam if config.method == "beam" else 1
+    results: list[list[Hypothesis]] = [[] for _ in sources]
+    decoder = models[0] if len(models) == 1 else Ensemble(models)
+    for rows in sorted_batches(sizes, max(batch_tokens // beams, 1)):
+        source = pad([sources[i] for i in rows], tokenizers.source.pad_id)
+        mask = source != tokenizers.source.pad_id
+        source, mask = source.to(decoder.device), mask.to(decoder.device)
+        requests = [
+            Request(
+                source_len=len(sources[i]),
+                max_len=len(sources[i]) + config.max_extra,
+                prefix=() if prefixes is None else prefixes[i],
+                seed=_sentence_seed(sources[i], config.seed),
+            )
+            for i in rows
+        ]
+        with torch.inference_mode():
+            states = [model.start(source, mask) for model in models]
+            state = states[0] if len(states) == 1 else EnsembleState(states)
+            for i, found in zip(rows, search(decoder, state, requests, config, eos_id=EOS_ID), strict=True):
+                results[i] = found
+    return results
+
+
+def _sentence_seed(source: Sequence[int], seed: int) -> int:
+    """From the sentence itself, so that a sample does not depend on the sentences around it."""
+    digest = blake2b(np.asarray(source, dtype="<i8").tobytes(), key=str(seed).encode(), digest_size=7)
+    return int.from_bytes(digest.digest(), "little")

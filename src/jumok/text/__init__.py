@@ -1,0 +1,1 @@
+"""Strings and ids, file formats. Nothing here knows a tensor."""

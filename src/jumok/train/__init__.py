@@ -1,0 +1,1 @@
+"""The training loop, its optimizer and its checkpoints."""

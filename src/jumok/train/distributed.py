@@ -1,0 +1,62 @@
+"""The processes that train together: who am I, and sums over all of us.
+
+Started by torchrun, a process finds its place in the environment that torchrun sets; started alone it is its own
+group of one, and every sum is the number itself.
+"""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+import torch
+from torch import Tensor, distributed
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    rank: int = 0
+    world: int = 1
+    device: torch.device = torch.device("cpu")
+
+    def sum(self, value: float) -> float:
+        if self.world == 1:
+            return value
+        tensor = torch.tensor(value, dtype=torch.float64, device=self.device)
+        distributed.all_reduce(tensor)
+        return float(tensor)
+
+    def any(self, flag: bool) -> bool:
+        return self.sum(float(flag)) > 0
+
+    def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
+        """One message for all gradients; a process without a batch has none and adds zero."""
+        if self.world == 1:
+            return
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        distributed.all_reduce(flat)
+        for gradient, summed in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+            gradient.copy_(summed.view_as(gradient))
+
+    def barrier(self) -> None:
+        self.sum(0.0)
+
+
+def join_group(device: torch.device) -> Group:
+    """The group torchrun started us in, or a group of one."""
+    world = int(os.environ.get("WORLD_SIZE", "1"))
+    if world == 1:
+        return Group(device=device)
+    distributed.init_process_group(
+        backend="nccl" if device.type == "cuda" else "gloo", timeout=timedelta(minutes=60)
+    )
+    return Group(rank=distributed.get_rank(), world=world, device=device)
+
+
+def leave_group(group: Group) -> None:
+    if group.world > 1:
+        distributed.destroy_process_group()

@@ -1,0 +1,272 @@
+"""The training loop: a generator of events that owns the step, not its consequences.
+
+    loss = sum of all micro-batches' totals / count of all their targets, over every process
+
+so that padding, accumulation and the number of processes do not change it. What is random in a step is a function
+of (seed, step, rank), and the order of examples of (seed, epoch): going on from a checkpoint needs two integers.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from math import inf, isfinite
+from time import perf_counter
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from jumok.errors import RunError
+from jumok.train.checkpoint import Checkpoints
+from jumok.train.distributed import Group
+from jumok.train.optimizer import OptimizerConfig, learning_rate
+
+LOWER_IS_BETTER = {"perplexity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A sum and what it is a sum over; the mean is taken once, over the whole step."""
+
+    total: Tensor
+    count: int
+
+
+class Task(Protocol):
+    """What the loop needs to know about the work."""
+
+    def batches(self, epoch: int) -> Iterator[Any]: ...
+    def batch(self, examples: Any) -> Any: ...
+    def loss(self, model: Any, batch: Any) -> Loss: ...
+    def evaluate(self, model: Any) -> dict[str, float]: ...
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TrainConfig:
+    """How long, how large, how often."""
+
+    steps: int = 100_000
+    batch_tokens: int = 4096
+    """tokens of a batch, padding included, on its longer side"""
+    accumulate: int = 1
+    """batches whose gradients make one step"""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    evaluate_every: int = 1000
+    save_every: int = 1000
+    keep_last: int = 5
+    """checkpoints kept beside the best one; as many are averaged"""
+    final: Literal["average", "best", "last"] = "average"
+    """what becomes the model: the mean of the last `keep_last` checkpoints, the best one, or the last one"""
+    metric: Literal["perplexity", "bleu", "exact_match"] = "perplexity"
+    """what best means, on dev"""
+    patience: int | None = None
+    """stop after this many evaluations without a better one"""
+    device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
+    threads: int | None = None
+    """of this process on the CPU; all cores if not given"""
+    tensorboard: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_tokens", "accumulate", "evaluate_every", "save_every", "keep_last"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1")
+        if self.patience is not None and self.patience < 1:
+            raise ValueError("patience must be at least 1")
+        if self.final == "best" and self.evaluate_every % self.save_every:
+            raise ValueError('with final = "best", evaluate_every must be a multiple of save_every')
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a run stands: all that is needed, beside weights and moments, to go on."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    """batches of this epoch already taken"""
+    best: float | None = None
+    best_step: int | None = None
+    worse: int = 0
+    """evaluations since the best one"""
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    step: int
+    epoch: int
+    loss: float
+    learning_rate: float
+    grad_norm: float
+    tokens: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluated:
+    step: int
+    scores: dict[str, float]
+    best: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    step: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    step: int
+    reason: Literal["steps", "patience", "interrupted"]
+
+
+Event = Resumed | Step | Evaluated | Saved | Finished
+
+
+def train(
+    model: nn.Module,
+    task: Task,
+    config: TrainConfig,
+    *,
+    optimizer: torch.optim.Optimizer,
+    peak_rate: float,
+    checkpoints: Checkpoints,
+    seed: int,
+    group: Group | None = None,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Iterator[Event]:
+    """Train from the newest checkpoint, or from the beginning, until the steps are done or patience ends."""
+    group = group or Group()
+    progress = Progress(**(checkpoints.restore(model, optimizer) or {}))
+    if progress.step:
+        yield Resumed(progress.step)
+    if progress.finished:
+        return
+    source = _Batches(task, progress)
+    reason: Literal["steps", "patience", "interrupted"] = "steps"
+    while progress.step < config.steps:
+        event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
+        progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
+        yield event
+        last = progress.step == config.steps
+        if last or progress.step % config.evaluate_every == 0:
+            evaluated, progress = _evaluate(model, task, config, progress, group)
+            yield evaluated
+            if config.patience is not None and progress.worse >= config.patience:
+                reason = "patience"
+        stopping = group.any(interrupted())
+        finished = last or reason == "patience"
+        if finished or stopping or progress.step % config.save_every == 0:
+            progress = replace(progress, finished=finished)
+            if group.rank == 0:
+                folder = checkpoints.save(progress.step, model, optimizer, asdict(progress))
+                # Two at least: if the newest is damaged there is one before it.
+                kept = planned_steps(checkpoints.steps(), config, progress.step)[-max(config.keep_last, 2) :]
+                checkpoints.prune(keep={*kept, progress.step, progress.best_step or progress.step})
+                yield Saved(progress.step, str(folder))
+            group.barrier()
+        if finished or stopping:
+            reason = reason if finished else "interrupted"
+            break
+    yield Finished(progress.step, reason)
+
+
+def planned_steps(saved: list[int], config: TrainConfig, last: int) -> list[int]:
+    """The checkpoints that an undisturbed run has too; one made by an interruption is not among them."""
+    return [step for step in saved if step % config.save_every == 0 or step == last]
+
+
+class _Batches:
+    """Micro-batches without end, from the place where the progress stands."""
+
+    def __init__(self, task: Task, progress: Progress) -> None:
+        self.task = task
+        self.epoch = progress.epoch
+        self.batch = 0
+        self._plan = task.batches(self.epoch)
+        while self.batch < progress.batch and next(self._plan, None) is not None:
+            self.batch += 1
+
+    def take(self) -> Any:
+        for _ in range(2):
+            examples = next(self._plan, None)
+            if examples is not None:
+                self.batch += 1
+                return examples
+            self.epoch, self.batch = self.epoch + 1, 0
+            self._plan = self.task.batches(self.epoch)
+        raise RunError("an epoch without a batch", right="a corpus with at least one example")
+
+
+def _step(
+    model: nn.Module,
+    task: Task,
+    config: TrainConfig,
+    optimizer: torch.optim.Optimizer,
+    peak_rate: float,
+    source: _Batches,
+    step: int,
+    seed: int,
+    group: Group,
+) -> Step:
+    began = perf_counter()
+    model.train()
+    first = (source.epoch, source.batch)
+    taken = [source.take() for _ in range(config.accumulate)]
+    # Each process takes every world-th example of each batch; with fewer examples than processes some have none.
+    shares = [examples[group.rank :: group.world] for examples in taken]
+    batches = [task.batch(share) for share in shares if len(share)]
+    count = int(group.sum(sum(batch.count for batch in batches)))
+    torch.manual_seed(_mix(seed, step, group.rank))
+    optimizer.zero_grad(set_to_none=True)
+    total = 0.0
+    for batch in batches:
+        loss = task.loss(model, batch)
+        total += float(loss.total.detach())
+        (loss.total / count).backward()  # type: ignore[no-untyped-call]
+    total = group.sum(total)
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    group.sum_gradients(parameters)
+    norm = float(nn.utils.clip_grad_norm_(parameters, config.optimizer.clip_norm or inf))
+    if not isfinite(total) or not isfinite(norm):
+        raise RunError(
+            f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite; nothing was updated",
+            where=f"epoch {first[0]}, batch {first[1]}, examples {_name(taken)}",
+            right="a lower learning rate, a longer warm-up, clip_norm = 1.0, or a look at those examples;"
+            " the last checkpoint is good",
+        )
+    rate = learning_rate(step, config.optimizer, peak=peak_rate, steps=config.steps)
+    for group_of_parameters in optimizer.param_groups:
+        group_of_parameters["lr"] = rate
+    optimizer.step()
+    return Step(step, first[0], total / count, rate, norm, count, perf_counter() - began)
+
+
+def _name(taken: list[Any]) -> str:
+    examples = np.concatenate(taken)[:8].tolist()
+    return ", ".join(map(str, examples)) + (" ..." if sum(map(len, taken)) > 8 else "")
+
+
+def _mix(seed: int, step: int, rank: int) -> int:
+    return int(np.random.SeedSequence([seed, step, rank]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
+def _evaluate(
+    model: nn.Module, task: Task, config: TrainConfig, progress: Progress, group: Group
+) -> tuple[Evaluated, Progress]:
+    model.eval()
+    scores = task.evaluate(model) if group.rank == 0 else {}
+    value = group.sum(scores.get(config.metric, 0.0))  # the other processes add nothing
+    sign = -1 if config.metric in LOWER_IS_BETTER else 1
+    better = progress.best is None or sign * value > sign * progress.best
+    if better:
+        progress = replace(progress, best=value, best_step=progress.step, worse=0)
+    else:
+        progress = replace(progress, worse=progress.worse + 1)
+    return Evaluated(progress.step, scores, better), progress

@@ -1,0 +1,77 @@
+"""Adam and the learning rate as a function of the step."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class OptimizerConfig:
+    """Adam as in Vaswani et al. 2017, section 5.3, unless told otherwise."""
+
+    kind: Literal["adam", "adamw"] = "adam"
+    """adam adds weight decay to the gradient (L2), adamw takes it from the weight"""
+    schedule: Literal["noam", "inverse_sqrt", "linear", "constant"] = "noam"
+    """noam: d_model^-0.5 min(step^-0.5, step warmup^-1.5), the paper's; inverse_sqrt: the same from a given peak;
+    linear: down to zero at the last step; constant. All begin with a linear warm-up."""
+    learning_rate: float | None = None
+    """the peak; noam has its own"""
+    warmup: int = 4000
+    beta1: float = 0.9
+    beta2: float = 0.98
+    epsilon: float = 1e-9
+    weight_decay: float = 0.0
+    """not applied to biases and LayerNorm"""
+    clip_norm: float | None = None
+    """gradients longer than this are shortened to it"""
+
+    def __post_init__(self) -> None:
+        if (self.learning_rate is None) != (self.schedule == "noam"):
+            raise ValueError('learning_rate goes with every schedule but "noam", which computes its own')
+        if self.learning_rate is not None and self.learning_rate <= 0:
+            raise ValueError("learning_rate must be over 0")
+        if self.warmup < 0 or (self.warmup < 1 and self.schedule in ("noam", "inverse_sqrt")):
+            raise ValueError("warmup must be at least 1 for noam and inverse_sqrt, else at least 0")
+        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.epsilon > 0 and self.weight_decay >= 0):
+            raise ValueError("beta1 and beta2 are from 0 to below 1, epsilon over 0, weight_decay at least 0")
+        if self.clip_norm is not None and self.clip_norm <= 0:
+            raise ValueError("clip_norm must be over 0")
+
+
+def peak_rate(config: OptimizerConfig, *, d_model: int) -> float:
+    """Vaswani et al. 2017, Eq. 3, has its peak where step = warmup."""
+    if config.learning_rate is not None:
+        return config.learning_rate
+    return float((d_model * config.warmup) ** -0.5)
+
+
+def learning_rate(step: int, config: OptimizerConfig, *, peak: float, steps: int) -> float:
+    """For the step-th update, counted from 1."""
+    if step < config.warmup:
+        return peak * step / config.warmup
+    match config.schedule:
+        case "noam" | "inverse_sqrt":
+            return float(peak * (config.warmup / step) ** 0.5)
+        case "linear":
+            return peak * max(steps - step, 0) / max(steps - config.warmup, 1)
+        case "constant":
+            return peak
+
+
+def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
+    """Adam or AdamW, fused, with weight decay on matrices only."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    groups = [
+        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
+        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+    ]
+    kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
+    return kind(
+        groups,
+        lr=0.0,
+        betas=(config.beta1, config.beta2),
+        eps=config.epsilon,
+        fused=True,
+    )
