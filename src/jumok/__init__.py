@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from jumok.version import __version__
+
 __all__ = ["JumokError", "Prediction", "Predictor", "__version__", "load"]
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import jumok
 from jumok.data.corpus import Corpus, ParallelData, Split, open_shards
 from jumok.errors import CheckpointError, DataError
 from jumok.hub.folder import ModelFolder
@@ -25,6 +24,7 @@ from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
+from jumok.version import __version__
 
 CACHE_FOLDER = "JUMOK_CACHE"
 
@@ -70,16 +70,14 @@ class Run:
 
     def model_folder(self) -> ModelFolder:
         facts = {
-            "version": jumok.__version__,
+            "version": __version__,
             "task": asdict(self.recipe.task),
             "source": self.recipe.data.source,
             "target": self.recipe.data.target,
             "decode": asdict(self.recipe.decode),
         }
         tokenizers = self.task.tokenizers
-        return ModelFolder(
-            self.recipe.model, self.final_weights(), tokenizers.source, tokenizers.target, facts
-        )
+        return ModelFolder(self.recipe.model, self.final_weights(), tokenizers.source, tokenizers.target, facts)
 
 
 def assemble(recipe: Recipe, folder: RunFolder) -> Run:
@@ -88,7 +86,8 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if recipe.train.threads is not None:
         torch.set_num_threads(recipe.train.threads)
     group = join_group(device)
-    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in ("train", "dev", "test")}
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in splits}
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
@@ -147,7 +146,7 @@ def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str
     """Trained on the training text once; the cache knows them by text and config."""
 
     def prepare(side: Any) -> Tokenizer:
-        key = json.dumps([jumok.__version__, asdict(config), side, fingerprint])
+        key = json.dumps([__version__, asdict(config), side, fingerprint])
         path = cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
         if path.exists():
             return Tokenizer.load(path)
@@ -180,15 +179,13 @@ def choose_device(name: str) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def _claim(
-    folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group
-) -> list[str]:
+def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group) -> list[str]:
     """Write recipe.json into a new folder, or check that an old one is ours; returns what changed harmlessly."""
     tree = recipe_tree(recipe)
     facts = {
         "recipe": tree,
         "data": fingerprints,
-        "jumok": jumok.__version__,
+        "jumok": __version__,
         "torch": torch.__version__,
         "python": platform.python_version(),
         "threads": torch.get_num_threads(),

@@ -1,11 +1,11 @@
 """The error tree: every mistake says what is wrong, where, and what would be right.
 
-    JumokError
-    ├── InputError            the user's input is wrong: exit code 2
-    │   ├── RecipeError       a recipe or an override
-    │   ├── DataError         a text file, a corpus, a shard
-    │   └── CheckpointError   a run folder, a checkpoint, a model folder
-    └── RunError              the run failed: exit code 1
+JumokError
+├── InputError            the user's input is wrong: exit code 2
+│   ├── RecipeError       a recipe or an override
+│   ├── DataError         a text file, a corpus, a shard
+│   └── CheckpointError   a run folder, a checkpoint, a model folder
+└── RunError              the run failed: exit code 1
 """
 
 from pathlib import Path

@@ -84,9 +84,7 @@ class Predictor:
         if prefixes is not None:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
         self._refuse_too_long([sources[i] for i in asked])
-        found = translate(
-            self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced
-        )
+        found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced)
         predictions = [Prediction("", 0.0, []) for _ in texts]
         for i, hypotheses in zip(asked, found, strict=True):
             ranked = [Prediction(self.tokenizers.target.decode(h.ids), h.score, []) for h in hypotheses]

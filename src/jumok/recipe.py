@@ -26,6 +26,16 @@ DATA_FOLDER = "JUMOK_DATA"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Published:
+    """What a paper reports for this recipe, to stand beside what is measured."""
+
+    source: str
+    parameters: float | None = None
+    bleu: float | None = None
+    perplexity: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
     """The root of the tree; each branch is the config of the part that it is named after."""
 
@@ -39,6 +49,7 @@ class Recipe:
     model: TransformerConfig = field(default_factory=TransformerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
+    published: Published | None = None
 
     def __post_init__(self) -> None:
         if self.seed < 0:

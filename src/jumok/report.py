@@ -1,15 +1,23 @@
-"""What a person sees of a training: a progress bar on a terminal, plain lines anywhere else."""
+"""What a person sees: a progress bar or plain lines while training, tables of scores, findings and costs."""
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
 
 from jumok.assemble import Run
-from jumok.recipe import Recipe
+from jumok.doctor import Finding
+from jumok.recipe import Recipe, recipe_tree
+from jumok.score.significance import Comparison
+from jumok.show import Cost
+from jumok.text.formats import Pair
 from jumok.train.loop import Evaluated, Event, Finished, Resumed, Saved, Step
 
 PLAIN_LINE_SECONDS = 10.0
@@ -53,7 +61,7 @@ class TrainingReport:
         if self.recipe.train.tensorboard:
             from torch.utils.tensorboard import SummaryWriter
 
-            self.board = SummaryWriter(str(self.out / "tensorboard"))  # type: ignore[no-untyped-call]
+            self.board = SummaryWriter(str(self.out / "tensorboard"))
         if self.console.is_terminal:
             self.bar = Progress(
                 TextColumn("step"),
@@ -100,9 +108,7 @@ class TrainingReport:
             self.board.add_scalar("train/tokens_per_sec", event.tokens / event.seconds, event.step)
 
     def _state(self, event: Step) -> str:
-        return (
-            f"loss {event.loss:.3f}  rate {event.learning_rate:.2e}  epoch {event.epoch}  {self.speed:,.0f} tokens/s"
-        )
+        return f"loss {event.loss:.3f}  rate {event.learning_rate:.2e}  epoch {event.epoch}  {self.speed:,.0f} tokens/s"
 
     def finish(self, finished: Finished) -> None:
         if self.rank:
@@ -112,3 +118,62 @@ class TrainingReport:
             return
         reason = "patience has run out" if finished.reason == "patience" else "done"
         self.console.print(f"{reason}: the model is in {self.out / 'model'}, its scores in {self.out / 'scores.json'}")
+
+
+def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
+    table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
+    for name in ("metric", "score", "95 % interval", "signature"):
+        table.add_column(name, justify="right" if name in ("score", "95 % interval") else "left")
+    for score in [*result["scores"].values(), *result["bleu_by_source_words"]]:
+        interval = f"{score['low']:.2f} – {score['high']:.2f}"
+        table.add_row(score["name"], f"{score['value']:.2f}", interval, f"n:{score['n']}|{score['signature']}")
+    console.print(table)
+
+
+def print_comparisons(console: Console, title: str, comparisons: Sequence[Comparison]) -> None:
+    table = Table(title=title, title_justify="left", box=SIMPLE)
+    for name in ("metric", "first", "second", "difference", "95 % interval", "p", "test"):
+        table.add_column(name, justify="left" if name in ("metric", "test") else "right")
+    for c in comparisons:
+        interval = f"{c.low:+.2f} – {c.high:+.2f}"
+        numbers = (f"{c.a:.2f}", f"{c.b:.2f}", f"{c.difference:+.2f}", interval, f"{c.p_value:.4f}")
+        table.add_row(c.metric, *numbers, c.test)
+    console.print(table)
+
+
+def print_findings(console: Console, findings: Sequence[Finding], *, all_well: str = "") -> None:
+    styles = {"error": "bold red", "warning": "yellow", "note": "cyan"}
+    for finding in findings:
+        console.print(f"{finding.severity}: {finding.kind}", style=styles[finding.severity])
+        console.print(f"  {finding.message}", markup=False)
+        for example in finding.examples:
+            console.print(f"    {example}", markup=False, style="dim")
+    if not findings and all_well:
+        console.print(all_well)
+
+
+def print_samples(console: Console, pairs: Sequence[Pair], outputs: Sequence[str]) -> None:
+    table = Table(title="held-out samples", title_justify="left", box=SIMPLE)
+    for name in ("", "input", "output", "reference"):
+        table.add_column(name)
+    for pair, output in zip(pairs, outputs, strict=True):
+        table.add_row("✓" if output == pair.target else "✗", pair.source, output, pair.target)
+    console.print(table)
+
+
+def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, Any]) -> None:
+    console.print_json(json.dumps(recipe_tree(recipe), ensure_ascii=False))
+    table = Table(title="parameters", title_justify="left", box=SIMPLE, show_header=False)
+    for name, count in cost.parameters.items():
+        table.add_row(name, f"{count:,}")
+    published = recipe.published
+    if published and published.parameters:
+        table.add_row(f"published ({published.source})", f"{published.parameters:,.0f}")
+    console.print(table)
+    console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for a source and a target token,")
+    console.print(f"  {cost.training_flops:.2e} FLOP at most for {recipe.train.steps:,} steps")
+    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and moments")
+    if published and published.bleu:
+        console.print(f"published BLEU: {published.bleu} ({published.source})")
+    for split, result in scores.items():
+        print_scores(console, split, result)

@@ -101,6 +101,14 @@ class Corpus:
                 for i, (source, target) in enumerate(pairs):
                     yield Pair(source, target, f"{self.data.problem} {self.split} {i}")
 
+    def exists(self) -> bool:
+        """Whether the recipe gives this split anything to read."""
+        match self.data:
+            case ParallelData():
+                return bool(self.data.files(self.split))
+            case SyntheticData():
+                return self.data.count(self.split) > 0
+
     @property
     def name(self) -> str:
         match self.data:
@@ -152,9 +160,7 @@ def _file_sha256(path: Path) -> str:
         raise DataError(f"file cannot be read: {error.strerror}", where=path) from error
 
 
-def open_shards(
-    corpus: Corpus, *, source: Tokenizer, target: Tokenizer, cache: Path, fingerprint: str
-) -> Shards:
+def open_shards(corpus: Corpus, *, source: Tokenizer, target: Tokenizer, cache: Path, fingerprint: str) -> Shards:
     """The token shards of a corpus: taken from the cache, or built into it."""
     max_len = corpus.data.max_len
     key = [FORMAT, fingerprint, source.sha256, target.sha256, max_len]

@@ -12,6 +12,7 @@ import os
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -30,10 +31,11 @@ class Field:
     """One token sequence per example."""
 
     tokens: Ids
-    offsets: npt.NDArray[np.int64]
+    offsets: Ids
 
     def lengths(self, examples: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return self.offsets[examples + 1] - self.offsets[examples]
+        lengths: npt.NDArray[np.int64] = self.offsets[examples + 1] - self.offsets[examples]
+        return lengths
 
     def __getitem__(self, example: int) -> Ids:
         return self.tokens[self.offsets[example] : self.offsets[example + 1]]
@@ -153,7 +155,7 @@ def _read_index(folder: Path) -> dict[str, Any]:
     return index
 
 
-def _sha256(file: BinaryIO) -> str:
+def _sha256(file: BufferedReader) -> str:
     file.seek(0)
     return hashlib.file_digest(file, "sha256").hexdigest()
 

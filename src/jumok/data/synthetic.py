@@ -70,9 +70,7 @@ class _Style(TypedDict):
     article: bool
 
 
-def generate(
-    problem: Problem, split: Split, *, n: int, seed: int, max_len: int = 12
-) -> Iterator[tuple[str, str]]:
+def generate(problem: Problem, split: Split, *, n: int, seed: int, max_len: int = 12) -> Iterator[tuple[str, str]]:
     """Yield `n` pairs (source, target), a pure function of the arguments.
 
     Every pair says a meaning: a number, a day, a sum of money, a row of digits. A hash of the meaning, not

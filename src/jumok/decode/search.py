@@ -29,9 +29,7 @@ class Decoder(Protocol):
     @property
     def device(self) -> torch.device: ...
 
-    def step(
-        self, tokens: Tensor, state: Any, *, attention: list[Tensor] | None = None
-    ) -> tuple[Tensor, Any]:
+    def step(self, tokens: Tensor, state: Any, *, attention: list[Tensor] | None = None) -> tuple[Tensor, Any]:
         """tokens [N] in, logits [N, V] and the next state out; attention [N, S] appended if a list is given."""
         ...
 
@@ -209,8 +207,9 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """The K likeliest prefixes at every step; a sentence ends when nothing better can come.
 
-    That is when K hypotheses have ended, or when the best living one, given the most favourable length, is no
-    better than the n-th best that has ended.
+    That is when the best living prefix, given the most favourable length, is no better than the n-th best
+    hypothesis that has ended. To stop at K ended hypotheses, as others do, loses the likeliest one of a model that
+    is sure of itself: poor early ends fill the K places before it is complete.
     """
     k, alpha, beta = config.beam, config.length_penalty, config.coverage_penalty
     device = decoder.device
@@ -227,9 +226,9 @@ def beam_search(
         attention: list[Tensor] | None = [] if beta else None
         logits, state = decoder.step(tokens, state, attention=attention)
         if attention:
-            now = attention[0].unflatten(0, (-1, k))
+            now = _by_sentence(attention[0], k)
             coverage = now if coverage is None else coverage + now
-        log_probs = logits.float().log_softmax(dim=-1).unflatten(0, (-1, k))  # [B, K, V]
+        log_probs = _by_sentence(logits.float().log_softmax(dim=-1), k)  # [B, K, V]
         forced = [requests[i].forced(t, eos_id) for i in alive]
         for row, token in enumerate(forced):
             if token != NO_TOKEN:
@@ -257,19 +256,22 @@ def beam_search(
         for row, i in enumerate(alive):
             done = sorted((h.score for h in ended[i]), reverse=True)
             bound = float(scores[row, 0]) / length_penalty(requests[i].max_len + 1, alpha)
-            finished = len(done) >= k or (len(done) >= config.n_best and done[config.n_best - 1] >= bound)
+            finished = len(done) >= config.n_best and done[config.n_best - 1] >= bound
             if not finished and float(scores[row, 0]) > -inf:
                 rows.append(row)
         keep = torch.tensor(rows, dtype=torch.long, device=device)
         alive = [alive[row] for row in rows]
         scores, beams, pieces = scores[keep], beams[keep], pieces[keep]
-        history = torch.cat(
-            [history[keep].gather(1, beams[..., None].expand(-1, -1, t)), pieces[..., None]], dim=-1
-        )
+        history = torch.cat([history[keep].gather(1, beams[..., None].expand(-1, -1, t)), pieces[..., None]], dim=-1)
         source_rows = (keep[:, None] * k + beams).flatten()
         if coverage is not None:
-            coverage = coverage.flatten(0, 1)[source_rows].unflatten(0, (-1, k))
+            coverage = _by_sentence(coverage.flatten(0, 1)[source_rows], k)
         state = state.select(source_rows)
         tokens = pieces.flatten()
         t += 1
     return [sorted(hypotheses, key=lambda h: -h.score)[: config.n_best] for hypotheses in ended]
+
+
+def _by_sentence(rows: Tensor, k: int) -> Tensor:
+    """[B * K, X] as [B, K, X]."""
+    return rows.view(len(rows) // k, k, -1)

@@ -60,9 +60,7 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
         (folder / name).write_text(tokenizer.to_json(), "utf-8")
     special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD}
     length = {"model_max_length": c.max_len}
-    _write_json(
-        folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **length, **special}
-    )
+    _write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **length, **special})
     (folder / "README.md").write_text(card, "utf-8")
 
 
@@ -96,9 +94,7 @@ def read_model(folder: Path) -> ModelFolder:
 
 
 def build(model: ModelFolder) -> Transformer:
-    return Transformer(
-        model.config, source_vocab=model.source.vocab_size, target_vocab=model.target.vocab_size
-    )
+    return Transformer(model.config, source_vocab=model.source.vocab_size, target_vocab=model.target.vocab_size)
 
 
 def _write_json(path: Path, value: Any) -> None:

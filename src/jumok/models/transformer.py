@@ -127,7 +127,8 @@ class Transformer(nn.Module):
     def encode(self, source: Tensor, source_mask: Tensor, *, maps: AttentionMaps | None = None) -> Tensor:
         x = self._embed(self.source_embedding, self.source_positions, source, 0)
         mask = self._restrict(source_mask[:, None, None, :], source.shape[1])
-        return self.encoder(x, mask, self_weights=maps.encoder if maps else None)[0]  # type: ignore[no-any-return]
+        memory: Tensor = self.encoder(x, mask, self_weights=maps.encoder if maps else None)[0]
+        return memory
 
     def decode(
         self, memory: Tensor, source_mask: Tensor, target: Tensor, *, maps: AttentionMaps | None = None
@@ -135,15 +136,15 @@ class Transformer(nn.Module):
         t = target.shape[1]
         x = self._embed(self.target_embedding, self.target_positions, target, 0)
         # Padding stands to the right of all real tokens, so the causal mask hides it from them too.
-        x, _ = self.decoder(
+        hidden: Tensor = self.decoder(
             x,
             self._restrict(causal_mask(t, t, device=target.device)[None, None], t),
             memories=self.decoder.memories(memory),
             memory_mask=source_mask[:, None, None, :],
             self_weights=maps.decoder if maps else None,
             cross_weights=maps.cross if maps else None,
-        )
-        return x
+        )[0]
+        return hidden
 
     def start(self, source: Tensor, source_mask: Tensor) -> TransformerState:
         memory = self.encode(source, source_mask)
@@ -196,8 +197,9 @@ class Transformer(nn.Module):
         ids: Tensor,
         start: int,
     ) -> Tensor:
-        x = embedding(ids) * sqrt(self.config.d_model)
-        return self.dropout(x + positions(start, start + ids.shape[1]))  # type: ignore[no-any-return]
+        x = embedding(ids) * sqrt(self.config.d_model) + positions(start, start + ids.shape[1])
+        dropped: Tensor = self.dropout(x)
+        return dropped
 
     def _restrict(self, mask: Tensor, n: int) -> Tensor:
         r = self.config.neighbourhood

@@ -93,7 +93,8 @@ class MultiHeadAttention(nn.Module):
         return out
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # [B, H, T, d]
+        b, t, d = x.shape
+        return x.view(b, t, self.n_heads, d // self.n_heads).transpose(1, 2)  # [B, H, T, d]
 
 
 def causal_mask(t: int, s: int, *, device: torch.device) -> Tensor:

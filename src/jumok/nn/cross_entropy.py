@@ -16,9 +16,7 @@ ROWS = 256
 
 class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
-    def forward(  # type: ignore[override]
-        ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, smoothing: float) -> Tensor:
         needs_gradient = any(ctx.needs_input_grad)
         grad_x = torch.empty_like(x) if needs_gradient else None
         grad_weight = torch.zeros_like(weight) if needs_gradient else None
@@ -47,7 +45,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         return total.to(x.dtype)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         grad_x, grad_weight, grad_bias = ctx.saved_tensors
         return (
             grad_x * grad,

@@ -87,6 +87,10 @@ class Block(nn.Module):
         y = self.feed_forward(self._before(self.feed_norm, x))
         return self._after(self.feed_norm, x, y), present
 
+    def remember(self, memory: Tensor) -> KeysValues:
+        """This layer's keys and values of an encoder's output."""
+        return self.cross_attention.keys_values(memory)
+
     def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
         return norm(x) if self.pre_norm else x
 
@@ -105,7 +109,7 @@ class Stack(nn.Module):
 
     def memories(self, x: Tensor) -> list[KeysValues]:
         """Each layer's keys and values of an encoder's output, projected once."""
-        return [layer.cross_attention.keys_values(x) for layer in self.layers]
+        return [layer.remember(x) for layer in self.layers]  # type: ignore[operator]
 
     def forward(
         self,

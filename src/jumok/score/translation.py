@@ -218,9 +218,7 @@ def _metrics(target_language: str | None, *, samples: int, seed: int) -> list[_M
     tokenize = {"zh": "zh", "ja": "char"}.get(language, "13a")
 
     def signature(metric: BLEU | CHRF) -> str:
-        metric.corpus_score(
-            [""], [[""]]
-        )  # a sacrebleu metric has no signature before it has scored something
+        metric.corpus_score([""], [[""]])  # a sacrebleu metric has no signature before it has scored something
         facts = metric.get_signature()
         facts.update("bs", samples)
         facts.update("seed", seed)

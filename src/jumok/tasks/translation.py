@@ -1,7 +1,7 @@
 """Translation, and everything else that has the shape text in, text out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from hashlib import blake2b
 from math import exp
 from typing import Literal
@@ -49,8 +49,9 @@ class Batch:
     """real target pieces, the ends included"""
 
     def to(self, device: torch.device) -> "Batch":
-        moved = {f.name: getattr(self, f.name) for f in fields(self)}
-        return Batch(**{k: v.to(device) if isinstance(v, Tensor) else v for k, v in moved.items()})
+        source, mask = self.source.to(device), self.source_mask.to(device)
+        target_in, target_out = self.target_in.to(device), self.target_out.to(device)
+        return Batch(source, mask, target_in, target_out, self.positions.to(device), self.count)
 
 
 def pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
@@ -74,9 +75,7 @@ class Tokenizers:
         return [*self.target.encode(text), EOS_ID]
 
 
-def make_batch(
-    sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokenizers: Tokenizers
-) -> Batch:
+def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokenizers: Tokenizers) -> Batch:
     source_pad, target_pad = tokenizers.source.pad_id, tokenizers.target.pad_id
     source, target_out = pad(sources, source_pad), pad(targets, target_pad)
     target_in = torch.full_like(target_out, target_pad)

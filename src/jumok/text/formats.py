@@ -222,9 +222,7 @@ def _header_charset(header: str, path: Path) -> str:
     except (LookupError, ValueError):
         readable = False
     if not readable:
-        raise DataError(
-            f'charset "{charset}" cannot be read', where=path, right="charset=UTF-8 in the header"
-        )
+        raise DataError(f'charset "{charset}" cannot be read', where=path, right="charset=UTF-8 in the header")
     return charset
 
 

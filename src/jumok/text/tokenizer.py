@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 from typing import Literal
 
 import tokenizers
@@ -42,12 +43,14 @@ class TokenizerConfig:
     """one vocabulary for source and target"""
     lowercase: bool = False
     """fold case before anything else (the output is lower-case too)"""
+    sample_lines: int = 200_000
+    """lines it learns from at most, drawn evenly from the whole text"""
 
     def __post_init__(self) -> None:
         if self.vocab_size < MIN_PIECES and self.kind in ("bpe", "character"):
             raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 3 special tokens")
-        if self.vocab_size < 8:
-            raise ValueError("vocab_size must be at least 8")
+        if self.vocab_size < 8 or self.sample_lines < 1:
+            raise ValueError("vocab_size must be at least 8, sample_lines at least 1")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +103,7 @@ class Tokenizer:
         return text
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._backend.id_to_token(i) for i in ids]
+        return [self._backend.id_to_token(i) or UNK for i in ids]
 
     def to_json(self) -> str:
         text: str = self._backend.to_str(pretty=False)
@@ -125,10 +128,8 @@ class Tokenizer:
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str]) -> "Tokenizer":
-        """The same lines give the same bytes, in any process and with any number of threads.
-
-        `lines` is read twice, so it has to be iterable again (a list or a corpus, not a generator).
-        """
+        """The same lines give the same bytes, in any process and with any number of threads."""
+        lines = _sample(lines, config.sample_lines)
         normalizer = _normalizer(lowercase=config.lowercase)
         match config.kind:
             case "character" | "bpe":
@@ -141,6 +142,18 @@ class Tokenizer:
             single=f"$A {EOS}", pair=f"$A {EOS} $B {EOS}", special_tokens=[(EOS, EOS_ID)]
         )
         return cls(backend)
+
+
+def _sample(lines: Iterable[str], n: int) -> list[str]:
+    """n lines, each as likely as any other (a reservoir); all of them if there are fewer."""
+    rng = Random(0)
+    kept: list[str] = []
+    for i, line in enumerate(lines):
+        if i < n:
+            kept.append(line)
+        elif (j := rng.randrange(i + 1)) < n:
+            kept[j] = line
+    return kept
 
 
 def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
@@ -224,7 +237,8 @@ def _train_bpe(
     if SPACE not in alphabet:
         alphabet[-1] = SPACE
     if config.kind == "character":
-        pieces, merges = sorted(alphabet), []
+        pieces: list[str] = sorted(alphabet)
+        merges: list[tuple[str, str]] = []
     else:
         pieces, merges = _learn_merges(lines, normalizer, alphabet=alphabet, n_pieces=room)
     vocab = {token: i for i, token in enumerate([EOS, UNK, *BYTES, *pieces, PAD])}

@@ -95,17 +95,18 @@ def write_atomically(path: Path, text: str) -> None:
 
 def unique_tensors(module: nn.Module) -> dict[str, Tensor]:
     """Named parameters and buffers, tied ones once, under their first name."""
-    tensors = dict(module.named_parameters())
+    return {name: tensor.detach().cpu().contiguous() for name, tensor in _own_tensors(module).items()}
+
+
+def _own_tensors(module: nn.Module) -> dict[str, Tensor]:
     persistent = module.state_dict().keys()
-    tensors.update((name, buffer) for name, buffer in module.named_buffers() if name in persistent)
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    buffers = {name: buffer for name, buffer in module.named_buffers() if name in persistent}
+    return {**dict(module.named_parameters()), **buffers}
 
 
 def load_tensors(module: nn.Module, tensors: Mapping[str, Tensor], *, where: Path) -> None:
     """Copy tensors in by name; a missing, unknown or misshapen one is named."""
-    own = dict(module.named_parameters())
-    persistent = module.state_dict().keys()
-    own.update((name, buffer) for name, buffer in module.named_buffers() if name in persistent)
+    own = _own_tensors(module)
     wrong = [f"{name} is missing" for name in own if name not in tensors]
     wrong += [f"{name} is unknown" for name in tensors if name not in own]
     wrong += [
@@ -139,9 +140,7 @@ class Checkpoints:
     def path(self, step: int) -> Path:
         return self.folder / f"step-{step}"
 
-    def save(
-        self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]
-    ) -> Path:
+    def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]) -> Path:
         def write(folder: Path) -> None:
             save_file(unique_tensors(model), folder / "weights.safetensors", metadata={"format": "pt"})
             save_file(_moments(model, optimizer), folder / "optimizer.safetensors")

@@ -39,7 +39,8 @@ class Group:
         gradients = [p.grad for p in parameters if p.grad is not None]
         flat = torch.cat([gradient.flatten() for gradient in gradients])
         distributed.all_reduce(flat)
-        for gradient, summed in zip(gradients, flat.split([g.numel() for g in gradients]), strict=True):
+        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
+        for gradient, summed in zip(gradients, parts, strict=True):
             gradient.copy_(summed.view_as(gradient))
 
     def barrier(self) -> None:
@@ -51,9 +52,7 @@ def join_group(device: torch.device) -> Group:
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return Group(device=device)
-    distributed.init_process_group(
-        backend="nccl" if device.type == "cuda" else "gloo", timeout=timedelta(minutes=60)
-    )
+    distributed.init_process_group(backend="nccl" if device.type == "cuda" else "gloo", timeout=timedelta(minutes=60))
     return Group(rank=distributed.get_rank(), world=world, device=device)
 
 

@@ -71,7 +71,7 @@ class RunFolder:
 
     def mend_events(self) -> None:
         """A killed process may have left half a line: close it, so that the next event has its own."""
-        if self.events.exists() and not self.events.read_bytes()[-1:] in (b"\n", b""):
+        if self.events.exists() and self.events.read_bytes()[-1:] not in (b"\n", b""):
             with self.events.open("a", encoding="utf-8") as file:
                 file.write("\n")
 

@@ -276,9 +276,7 @@ def test_small_numbers_are_always_trained_on() -> None:
 
 def test_training_knows_every_word_of_the_held_out_sets() -> None:
     def words(split, n: int) -> set[str]:
-        return {
-            word for pair in generate("korean_numbers", split, n=n, seed=5) for word in pair[0].split(" ")
-        }
+        return {word for pair in generate("korean_numbers", split, n=n, seed=5) for word in pair[0].split(" ")}
 
     assert words("dev", 1_000) | words("test", 1_000) <= words("train", 50_000)
 

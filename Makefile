@@ -1,0 +1,54 @@
+# Every target sets itself up: a virtual environment in .venv, exact versions from constraints.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test check fast system format bench golden docs clean
+
+help: ## This help
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
+
+install: $(STAMP) ## The virtual environment with everything in it
+
+$(STAMP): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(STAMP)
+
+demo: install ## Train the quickstart, score it, show samples, leave a model in runs/quickstart
+	$(BIN)/jumok demo
+
+check: install ## Format, lint, types, import layers, generated docs
+	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python docs/generate.py --check
+
+fast: install ## The fast tiers: unit, contracts, golden, docs
+	$(BIN)/python -m pytest -q -n 2 -m "not system"
+
+system: install ## The slow tier: toys trained through the command line
+	$(BIN)/python -m pytest -q -n 2 -m system
+
+test: check fast system ## Everything; what continuous integration runs
+
+format: install ## Format and mend what can be mended
+	$(BIN)/ruff format src tests benchmarks
+	$(BIN)/ruff check --fix src tests benchmarks
+
+bench: install ## The benchmarks; results in benchmarks/results
+	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/memory.py
+
+golden: install ## Write the golden losses anew; look at the difference before you commit it
+	$(BIN)/python tests/golden/record.py
+
+docs: install ## Write the generated pages anew
+	$(BIN)/python docs/generate.py
+
+clean: ## Remove what the other targets made, runs excepted
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,48 @@
+"""What a recipe or a run amounts to: parameters, memory and arithmetic, before anything is trained."""
+
+from dataclasses import dataclass
+
+import torch
+
+from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.recipe import Recipe
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cost:
+    """Counts of one model and one training."""
+
+    parameters: dict[str, int]
+    """of each part, and "total\""""
+    flops_per_pair_of_tokens: int
+    """forward and backward, for one source and one target token, at 30 tokens a sentence"""
+    training_flops: float
+    training_bytes: int
+    """weights, gradients and Adam's two moments, in float32; activations come on top"""
+
+
+def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
+    target = target_vocab or recipe.tokenizer.vocab_size
+    with torch.device("meta"):
+        model = Transformer(recipe.model, source_vocab=source_vocab or target, target_vocab=target)
+    parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+    parts = {name: n for name, n in parts.items() if n}
+    total = sum(p.numel() for p in model.parameters())
+    flops = _flops_per_pair_of_tokens(recipe.model, target)
+    tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
+    return Cost(
+        parameters={**parts, "total": total},
+        flops_per_pair_of_tokens=flops,
+        training_flops=float(flops) * tokens,
+        training_bytes=16 * total,
+    )
+
+
+def _flops_per_pair_of_tokens(c: TransformerConfig, vocab: int, n: int = 30) -> int:
+    """Two operations a weight forward and four backward, plus the products of attention."""
+    s = c.stack(cross=True)
+    projections = s.d_model * s.n_heads * (2 * s.d_k + 2 * s.d_v)
+    attending = n * s.n_heads * (s.d_k + s.d_v)
+    feed_forward = 2 * s.d_model * s.d_ff
+    layer = 3 * (projections + attending) + 2 * feed_forward
+    return 6 * (s.n_layers * layer + s.d_model * vocab)

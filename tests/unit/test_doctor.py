@@ -1,0 +1,398 @@
+"""Every rule of the doctor: it finds the fault planted for it, at its line, and says nothing of clean text."""
+
+import gzip
+import re
+import subprocess
+import sys
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jumok.data.synthetic import Problem, Split, generate
+from jumok.doctor import Finding, examine_outputs, examine_pairs, examine_parallel_files
+from jumok.errors import DataError
+from jumok.text.formats import Pair
+
+Texts = Sequence[tuple[str, str]]
+Align = Callable[[Iterable[str], Iterable[str]], list[Finding]]
+
+GERMAN = [
+    ("The old bridge is closed for the winter.", "Die alte Brücke ist für den Winter gesperrt."),
+    ("She has lost her keys in the garden.", "Sie hat ihre Schlüssel im Garten verloren."),
+    ("A boat lies at the quay with its lights on.", "Ein Boot liegt mit brennenden Lichtern am Kai."),
+    ("You can take the train to the coast.", "Sie können mit dem Zug an die Küste fahren."),
+    ("The bread is still warm from the oven.", "Das Brot ist noch warm aus dem Ofen."),
+    ("They were waiting for the bus in the rain.", "Sie warteten im Regen auf den Bus."),
+    ("He reads The Wind in the Willows to his son.", "Er liest das Buch „The Wind in the Willows“ mit dem Sohn."),
+    ("He was late and the door was locked.", "Er kam zu spät, und die Tür war abgeschlossen."),
+    ("Put the book on the shelf by the window.", "Stell das Buch auf das Regal neben dem Fenster."),
+    ("It is not far from here to the market.", "Es ist nicht weit von hier bis zum Markt."),
+    ("Snow!", "Schnee!"),
+    ("The children are playing with a wooden train.", "Die Kinder spielen mit einer Eisenbahn aus Holz."),
+]
+KOREAN = [
+    ("The library closes at six in the evening.", "도서관은 저녁 여섯 시에 문을 닫습니다."),
+    ("Install Python 3.13 with the package manager.", "패키지 관리자로 Python 3.13 을 설치하십시오."),
+    ("We walked along the river until dark.", "우리는 어두워질 때까지 강을 따라 걸었다."),
+    ("GNU Emacs", "GNU Emacs 편집기"),
+    ("Ada Lovelace, José Martínez", "Ada Lovelace and José Martínez"),
+    ("The soup needs a little more salt.", "국에 소금을 조금 더 넣어야 해요."),
+    ("This word is written 안녕 in Korean.", "이 낱말은 한국어로 안녕이라고 쓴다."),
+    ("2024-01-31", "2024-01-31"),
+]
+SOURCES, OUTPUTS = [source for source, _ in GERMAN], [target for _, target in GERMAN]
+# fmt: off
+SOUP = {
+    "ko": "국에 소금을 더 넣어야 해요.", "ja": "スープに塩が足りない。", "zh": "汤里要再加一点盐。",
+    "el": "Η σούπα θέλει αλάτι", "ru": "В суп надо добавить соли.", "ar": "الحساء يحتاج إلى الملح",
+    "he": "המרק צריך עוד מלח", "hi": "सूप में नमक कम है", "th": "ซุปต้องเติมเกลือ",
+}
+DOG = {
+    "de": "Der Hund liegt mit dem Ball auf einer Decke.", "fr": "Le chien est dans la maison avec une balle.",
+    "es": "El perro está en la casa con una pelota.", "it": "Il cane è nella casa con una palla che rotola.",
+    "nl": "De hond ligt met een bal op het kleed.", "pt": "O cachorro está em casa com uma bola e não late.",
+}
+# fmt: on
+
+
+def pairs(texts: Texts, file: str = "train.en") -> list[Pair]:
+    return [Pair(source, target, f"{file}:{line}") for line, (source, target) in enumerate(texts, start=1)]
+
+
+def examined(texts: Texts, source: str = "en", target: str = "de", **options: int) -> list[Finding]:
+    return examine_pairs({"train": pairs(texts)}, source=source, target=target, **options)
+
+
+def lines(finding: Finding) -> list[int]:
+    return [int(re.split("[: ]", example.split("  ")[0])[-1]) for example in finding.examples]
+
+
+def only(findings: Iterable[Finding], kind: str) -> Finding:
+    """The one finding of a kind."""
+    (finding,) = (finding for finding in findings if finding.kind == kind)
+    return finding
+
+
+@pytest.mark.parametrize(("texts", "target"), [(GERMAN, "de"), (KOREAN, "ko")])
+def test_clean_sentences_have_no_findings(texts: Texts, target: str) -> None:
+    assert examined(texts, target=target) == []
+
+
+def test_clean_splits_have_nothing_to_worry_about() -> None:
+    splits: tuple[Split, ...] = ("train", "dev", "test")
+    numbers = {split: pairs(list(generate("korean_numbers", split, n=300, seed=1))) for split in splits}
+    assert {finding.severity for finding in examine_pairs(numbers, source="en", target="ko")} <= {"note"}
+
+
+@pytest.mark.parametrize("problem", ["reverse", "copy"])
+def test_digits_are_neither_copied_nor_of_a_wrong_language(problem: Problem) -> None:
+    texts = dict(generate(problem, "train", n=200, seed=1, max_len=40))
+    assert examined(list(texts.items()), target="ko") == []
+
+
+def test_a_finding_says_what_how_many_where_and_what_to_do() -> None:
+    finding = only(examined([*GERMAN, ("A word" + " more" * 40, "")]), "empty")
+    assert (finding.severity, finding.count, finding.share) == ("warning", 1, 1 / 13)
+    assert finding.message.startswith("train: pairs with an empty side: 1 of 13 (7.7 %). They teach nothing")
+    (example,) = finding.examples
+    assert re.fullmatch(r"train\.en:13  A word more .{60,70}… \|\|\| ", example)
+
+
+def test_at_most_five_examples_are_given() -> None:
+    finding = only(examined([(" \t", f"Zeile {i}") for i in range(9)]), "empty")
+    assert (finding.count, lines(finding), finding.severity) == (9, [1, 2, 3, 4, 5], "error")
+
+
+def test_a_split_without_pairs_is_an_error_and_the_worst_comes_first() -> None:
+    splits = {"train": pairs([*GERMAN * 2, ("Snow!", "Es schneit!"), ("Rain!", "")]), "dev": []}
+    findings = examine_pairs(splits, source="en", target="de")
+    assert [finding.severity for finding in findings] == ["error", "warning", "warning", "note"]
+    assert (findings[0].kind, findings[0].message[:13]) == ("empty", "dev: no pairs")
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "planted", "found"),
+    [
+        ("duplicate", "note", [(SOURCES[0].replace(" ", "\u00a0 "), unicodedata.normalize("NFD", OUTPUTS[0]))], [13]),
+        ("duplicate", "warning", GERMAN[:5], [13, 14, 15, 16, 17]),
+        ("several_targets", "note", [("Snow!", "Es schneit!")], [13]),
+        ("copied", "warning", [("Bread and  butter", "bread and butter"), ("10:30 – 11:00", "10:30 – 11:00")], [13]),
+        ("over_long", "warning", [("and so on " * 9, "und so weiter")], [13]),
+        ("over_long", "warning", [("and so forth", "und so fort " * 9)], [13]),
+        ("length_ratio", "warning", [("Unheard-of deeds, " * 9, "Das ist zu wenig Text."), ("Oh", "Ach! " * 9)], [13]),
+        ("length_ratio", "warning", [("This is much too short.", "Unglaubliche Vorkommnisse, " * 8)], [13]),
+    ],
+)  # fmt: skip
+def test_planted_faults_are_found(kind: str, severity: str, planted: Texts, found: list[int]) -> None:
+    (finding,) = examined([*GERMAN, *planted], max_words=26)
+    assert (finding.kind, finding.severity, lines(finding), finding.count) == (kind, severity, found, len(found))
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "texts"),
+    [
+        ("en-GB", "en_US", [("Bread and butter", "Bread and butter")]),
+        ("en", "de", [("and so on " * 9, "und so weiter")]),
+        ("en", "zh", [("It rains and rains.", "下雨了又下雨了还在下雨呢" * 4 + "下雨了又下雨")]),
+        ("en", "de", [(f"Chapter {i} of a long book", f"Kapitel {i} vom Buch, " * 6) for i in range(20)]),
+    ],
+)
+def test_what_is_no_fault(source: str, target: str, texts: Texts) -> None:
+    assert examined(texts, source, target, max_words=27) == []
+
+
+def test_long_text_without_spaces_is_over_long_too() -> None:
+    assert only(examined([("It rains.", "下雨了又下雨了还在下雨呢" * 5)], target="zh", max_words=29), "over_long")
+
+
+@pytest.mark.parametrize("language", SOUP)
+def test_scripts_tell_wrong_languages(language: str) -> None:
+    english, text = "The soup needs a little more salt.", SOUP[language]
+    assert examined([(english, text)], target=language) == []
+    untranslated = only(examined([(english, text), ("Some words.", english)], target=language), "wrong_language")
+    assert (lines(untranslated), "target" in untranslated.message) == ([2], True)
+    foreign = only(examined([(english, text), (text, text[::-1])], target=language), "wrong_language")
+    assert (lines(foreign), "source" in foreign.message) == ([2], True)
+
+
+@pytest.mark.parametrize("language", DOG)
+def test_function_words_tell_languages_of_one_script(language: str) -> None:
+    english, text = "The dog is in the house with a ball.", DOG[language]
+    assert examined([(english, text)], target=language) == []
+    texts = [(english, text), ("Dogs!", "It was a dog, and it was in the house."), (text, text.replace(".", "!"))]
+    found = {"source" in finding.message: lines(finding) for finding in examined(texts, target=language)}
+    assert found == {False: [2], True: [3]}
+
+
+def test_few_wrong_lines_are_a_note_and_many_an_error() -> None:
+    english = list(generate("korean_numbers", "dev", n=400, seed=1))
+    one = only(examined([*english, (SOUP["ko"], "국이 싱겁다")], target="ko"), "wrong_language")
+    assert (one.severity, lines(one)) == ("note", [401])
+    assert only(examined([(SOUP["ko"], "국이 싱겁다")], target="ko"), "wrong_language").severity == "error"
+
+
+@pytest.mark.parametrize(("texts", "target"), [(GERMAN, "de"), (KOREAN, "ko")])
+def test_swapped_sides_are_one_error(texts: Texts, target: str) -> None:
+    (finding,) = examined([(right, left) for left, right in texts], target=target)
+    assert (finding.kind, finding.severity) == ("swapped", "error")
+    assert f"a source in {target} and a target in en" in finding.message
+
+
+def test_one_swapped_line_is_two_texts_in_a_wrong_language() -> None:
+    findings = examined([*GERMAN[:-1], GERMAN[-1][::-1]])
+    assert [(finding.kind, lines(finding)) for finding in findings] == [("wrong_language", [12])] * 2
+
+
+def test_overlap_of_pairs_and_of_sources() -> None:
+    held_out = [("Lock the door.", "Schließ die Tür ab."), GERMAN[3], ("Snow!", "Es schneit!")]
+    splits = {"dev": pairs(held_out, "dev.en"), "train": iter(pairs(GERMAN))}
+    findings = examine_pairs(splits, source="en", target="de")
+    assert [(finding.kind, finding.severity) for finding in findings] == [("overlap", "error"), ("overlap", "warning")]
+    assert [finding.examples[0][:8] for finding in findings] == ["dev.en:2", "dev.en:3"]
+    assert findings[0].message.startswith("dev pairs that are also in train: 1 of 3")
+    assert "source is in train with another target: 1 of 3" in findings[1].message
+
+
+def test_overlap_of_dev_and_test() -> None:
+    splits = {"train": pairs(GERMAN[:6]), "dev": pairs(GERMAN[6:9]), "test": pairs(GERMAN[8:], "test.en")}
+    (finding,) = examine_pairs(splits, source="en", target="de")
+    assert (finding.kind, finding.examples[0][:9]) == ("overlap", "test.en:1")
+    assert finding.message.startswith("test pairs that are also in dev")
+
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+@given(st.lists(st.tuples(any_text, any_text), max_size=30), st.sampled_from(["de", "ko", "zh", "xx"]))
+def test_any_text_can_be_examined(texts: Texts, target: str) -> None:
+    sources, targets = [source for source, _ in texts], [target for _, target in texts]
+    for finding in examined(texts, target=target) + examine_outputs(sources, targets):
+        assert finding.count <= len(texts)
+        assert 0 <= finding.share <= 1
+
+
+@pytest.fixture
+def align(tmp_path: Path) -> Align:
+    """Writes two files and examines them; one of them packed."""
+
+    def write_and_examine(source: Iterable[str], target: Iterable[str]) -> list[Finding]:
+        paths = tmp_path / "a.en", tmp_path / "a.ko.gz"
+        paths[0].write_text("".join(f"{line}\n" for line in source), "utf-8")
+        paths[1].write_bytes(gzip.compress("".join(f"{line}\n" for line in target).encode()))
+        return examine_parallel_files(*paths)
+
+    return write_and_examine
+
+
+def sides(n: int, problem: Problem = "reverse") -> tuple[list[str], list[str]]:
+    """Two aligned texts; those of `reverse` have lengths that tell the lines apart."""
+    texts = list(generate(problem, "train", n=n, seed=5, max_len=40))
+    return [source for source, _ in texts], [target for _, target in texts]
+
+
+def break_line(finding: Finding) -> int:
+    found = re.search(r"From about line ([\d,]+)", finding.message)
+    return int(found[1].replace(",", "")) if found else -1
+
+
+@pytest.mark.parametrize("problem", ["reverse", "korean_numbers"])
+@pytest.mark.parametrize("n", [0, 1, 5, 30, 1000])
+def test_aligned_files_have_no_findings(align: Align, problem: Problem, n: int) -> None:
+    assert align(*sides(n, problem)) == []
+
+
+@pytest.mark.parametrize(("side", "shift"), [("target", -1), ("source", +1)])
+@pytest.mark.parametrize("line", [40, 500, 1205])
+def test_a_deleted_line_is_found(align: Align, side: str, shift: int, line: int) -> None:
+    source, target = sides(1500)
+    del (target if side == "target" else source)[line - 1]
+    finding = only(align(source, target), "misaligned")
+    found = break_line(finding)
+    assert abs(found - line) <= 1
+    assert finding.severity == "error"
+    assert f"The files have {len(source):,} and {len(target):,} lines." in finding.message
+    assert f"on the target looks shifted by {shift:+d}: source line {found + 9:,} belongs to" in finding.message
+    assert f"target line {found + 9 + shift:,}. Look for lines missing in the {side}" in finding.message
+    assert lines(finding) == [found - 1, found, found + 1, found + 2, found + 3]
+    assert finding.examples[1].endswith(f"a.en:{found}  {source[found - 1]} ||| {target[found - 1]}")
+    assert finding.share == pytest.approx((1500 - line) / 1500, abs=0.01)
+
+
+def test_a_deleted_line_is_found_where_lengths_tell_less(align: Align) -> None:
+    source, target = sides(2000, "korean_numbers")
+    del target[999]
+    finding = only(align(source, target), "misaligned")
+    assert (abs(break_line(finding) - 1000) <= 30, "shifted by -1" in finding.message) == (True, True)
+
+
+@pytest.mark.parametrize("missing", [2, 3, 12])
+def test_several_deleted_lines_are_found(align: Align, missing: int) -> None:
+    source, target = sides(1000)
+    del target[500 : 500 + missing]
+    finding = only(align(source, target), "misaligned")
+    assert f"shifted by -{missing}" in finding.message
+    assert 500 <= break_line(finding) <= 502 + missing
+
+
+def test_a_shift_is_found_although_the_counts_are_equal(align: Align) -> None:
+    source, target = sides(1000)
+    del target[299]
+    target.insert(599, "1 2 3 4")
+    finding = only(align(source, target), "misaligned")
+    end = re.search(r"to line (\d+) the target looks shifted by -1", finding.message)
+    assert end
+    assert (abs(break_line(finding) - 300) <= 1, abs(int(end[1]) - 600) <= 1) == (True, True)
+    assert ("The files have" in finding.message, finding.severity) == (False, "error")
+
+
+def test_further_breaks_are_counted(align: Align) -> None:
+    source, target = sides(1000)
+    del target[299], target[599]
+    finding = only(align(source, target), "misaligned")
+    assert abs(break_line(finding) - 300) <= 1
+    assert finding.message.endswith("More such places follow: 1.")
+
+
+def test_a_part_in_another_order_is_a_warning(align: Align) -> None:
+    source, target = sides(1000)
+    target[400:500] = target[400:500][::-1]
+    finding = only(align(source, target), "misaligned")
+    assert (finding.severity, abs(break_line(finding) - 401) <= 5) == ("warning", True)
+    assert "no small shift repairs them" in finding.message
+
+
+def test_unusual_files_are_aligned(align: Align) -> None:
+    source, target = sides(1000)
+    assert align(sorted(source, key=len), sorted(target, key=len)) == []
+    target[400:600] = [f"{text} {text} {text} {text}" for text in target[400:600]]
+    assert align(source, target) == []
+
+
+def test_files_that_have_nothing_to_do_with_each_other(align: Align) -> None:
+    source, target = sides(1000)
+    finding = only(align(source, target[::-1]), "misaligned")
+    assert (finding.severity, "hardly go together" in finding.message) == ("warning", True)
+    finding = only(align(source, target[:0:-1]), "misaligned")
+    assert (finding.severity, "1,000 and 999 lines. The lengths" in finding.message) == ("error", True)
+
+
+@pytest.mark.parametrize("n", [0, 4, 400])
+def test_lines_too_many_at_the_end(align: Align, n: int) -> None:
+    source, target = sides(n)
+    finding = only(align(source, [*target, "one more"]), "misaligned")
+    assert (finding.severity, finding.count, finding.share) == ("error", 1, 1 / (n + 1))
+    assert f"{n} and {n + 1} lines. No line was found" in finding.message
+    assert finding.examples[-1].endswith(f"a.en:{n + 1}   ||| one more")
+
+
+SHADE = "A man is sitting in the shade."
+CLOSE = "Close the window before you leave the house tonight."
+CLOSE_GERMAN = "Mach das Fenster zu, ehe du heute aus dem Haus gehst."
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "output", "reference"),
+    [
+        ("repetition", SHADE, "Der Mann sitzt sitzt sitzt sitzt da.", None),
+        ("repetition", SHADE, "ein Mann mit Hut, ein Mann mit Hut, ein Mann mit Hut, ein Mann mit Hut.", None),
+        ("repetition", SHADE, "Nein, nein, nein, NEIN!", SHADE),
+        ("repetition", SHADE, "Das Ende . . . . . .", None),
+        ("repetition", SHADE, "그는 매일매일매일매일매일매일 걷는다", None),
+        ("repetition", SHADE, "我喜欢吃苹果吃苹果吃苹果吃苹果", None),
+        ("repetition", SHADE, "Hmmmmmmmmmmmmmm", None),
+        (None, "A very very very good book", "Ein sehr sehr sehr gutes Buch", None),
+        (None, "No, no, no, no!", "Nein nein nein nein!", None),
+        (None, "1 1 1 1 1 2", "2 1 1 1 1 1", None),
+        (None, "Hahaha", "하하하하하하", None),
+        (None, "It costs one trillion.", "Es kostet 1000000000000.", None),
+        (None, "He laughed on and on.", "ha ha ha ha", "ha ha ha ha ha"),
+        ("empty", "Where is the key?", " ", "Wo ist der Schlüssel?"),
+        (None, " ", "", None),
+        ("copied", SHADE, f"{SHADE} ", None),
+        ("copied", "国に塩を入れる", "国に塩を入れる", None),
+        (None, "New York", "New York", None),
+        (None, "1 2 3 4", "1 2 3 4", None),
+        (None, "Let It Be", "Let It Be", "Let It Be"),
+        ("far_too_long", "Close it.", CLOSE_GERMAN, None),
+        (None, "Close the window.", CLOSE_GERMAN, None),
+        (None, "Go.", "Nun geh aber endlich, bitte.", None),
+        ("far_too_long", CLOSE, CLOSE_GERMAN, "Schließ es!"),
+        (None, CLOSE, CLOSE_GERMAN, "Schließ das Fenster! Ja?"),
+        (None, "Go.", "Nun geh aber endlich, bitte.", "Geh."),
+    ],
+)  # fmt: skip
+def test_outputs(kind: str | None, source: str, output: str, reference: str | None) -> None:
+    references = None if reference is None else [*OUTPUTS, reference]
+    findings = examine_outputs([*SOURCES, source], [*OUTPUTS, output], references)
+    expected = [(kind, [13], 1, "warning")] if kind else []
+    assert [(found.kind, lines(found), found.count, found.severity) for found in findings] == expected
+
+
+def test_one_output_for_many_sources() -> None:
+    finding = only(examine_outputs(SOURCES, ["Ein Mann."] * 5 + OUTPUTS[5:]), "ignores_input")
+    assert (finding.severity, finding.count, finding.share, lines(finding)) == ("error", 5, 5 / 12, [1, 2, 3, 4, 5])
+    many, outputs = ([f"{text} {i}" for i in range(10) for text in texts[:10]] for texts in (SOURCES, OUTPUTS))
+    assert only(examine_outputs(many, ["Ein Mann."] * 20 + outputs[20:]), "ignores_input")
+    assert examine_outputs(many, ["Ein Mann."] * 19 + outputs[19:]) == []
+    assert examine_outputs(SOURCES, ["Ein Mann."] * 4 + OUTPUTS[4:]) == []
+    assert examine_outputs(["Yes."] * 20 + SOURCES, ["Ja."] * 20 + OUTPUTS) == []
+    assert examine_outputs(SOURCES, ["Ja."] * 6 + OUTPUTS[6:], ["Ja."] * 6 + OUTPUTS[6:]) == []
+
+
+def test_a_fault_of_all_outputs_is_an_error() -> None:
+    assert only(examine_outputs(["a", "b"], ["", ""]), "empty").severity == "error"
+
+
+@pytest.mark.parametrize(("outputs", "references"), [(["a"], None), (["a", "b"], ["a"])])
+def test_unequal_counts_are_refused(outputs: list[str], references: list[str] | None) -> None:
+    with pytest.raises(DataError, match="2 sources, but 1"):
+        examine_outputs(["a", "b"], outputs, references)
+
+
+def test_the_doctor_needs_no_torch() -> None:
+    code = "import sys, jumok.doctor; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

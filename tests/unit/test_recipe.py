@@ -1,0 +1,455 @@
+"""Recipes: defaults filled in, every mistake named by its path, overrides, and data files found."""
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.data.corpus import ParallelData, SyntheticData
+from jumok.decode.search import DecodeConfig
+from jumok.errors import RecipeError
+from jumok.models.transformer import TransformerConfig
+from jumok.recipe import Recipe, load_recipe, parse_recipe, recipe_schema, recipe_tree
+from jumok.tasks.translation import TranslationConfig
+from jumok.text.tokenizer import TokenizerConfig
+from jumok.train.loop import TrainConfig
+
+SYNTHETIC = {"kind": "synthetic", "problem": "reverse"}
+PARALLEL = {"kind": "parallel", "source": "en", "target": "ko"}
+MINIMAL = '[data]\nkind = "synthetic"\nproblem = "reverse"\n'
+Write = Callable[[str], Path]
+
+
+@pytest.fixture(autouse=True)
+def no_data_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("JUMOK_DATA", raising=False)
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def write_recipe(text: str) -> Path:
+        path = tmp_path / "recipe.toml"
+        path.write_text(text, "utf-8")
+        return path
+
+    return write_recipe
+
+
+def parse(**branches: Any) -> Recipe:
+    return parse_recipe({"data": SYNTHETIC, **branches}, where="recipe.toml")
+
+
+def mistakes(tree: dict[str, Any]) -> dict[str, str]:
+    """The message for each key path that the error names."""
+    with pytest.raises(RecipeError) as caught:
+        parse_recipe(tree, where="recipe.toml")
+    assert caught.value.where == "recipe.toml"
+    lines = (line.strip().partition(": ") for line in (caught.value.right or "").splitlines())
+    return {path: message for path, _, message in lines}
+
+
+# defaults
+
+
+def test_defaults_are_filled_in() -> None:
+    recipe = parse()
+    assert recipe == Recipe(data=SyntheticData(problem="reverse"))
+    assert recipe.seed == 1
+    assert recipe.task == TranslationConfig()
+    assert recipe.tokenizer == TokenizerConfig()
+    assert recipe.model == TransformerConfig()
+    assert recipe.train == TrainConfig()
+    assert recipe.decode == DecodeConfig()
+
+
+def test_given_values_are_taken() -> None:
+    recipe = parse(
+        seed=7,
+        model={"d_model": 64, "dropout": 0},
+        train={"optimizer": {"schedule": "linear", "learning_rate": 1, "clip_norm": 2.5}, "patience": 3},
+    )
+    assert recipe.seed == 7
+    assert recipe.model == TransformerConfig(d_model=64, dropout=0.0)
+    assert recipe.train.optimizer.learning_rate == 1.0
+    assert recipe.train.optimizer.beta2 == 0.98
+    assert recipe.train.patience == 3
+
+
+def test_the_kind_of_data_chooses_its_branch() -> None:
+    parallel = parse_recipe({"data": {**PARALLEL, "train": [["a", "b"], ["c.tsv"]]}}, where="x")
+    assert parallel.data == ParallelData(source="en", target="ko", train=[["a", "b"], ["c.tsv"]])
+    assert isinstance(parse().data, SyntheticData)
+
+
+def test_the_toy_recipe_of_the_project() -> None:
+    path = Path(__file__).parents[2] / "recipes" / "toy" / "reverse.toml"
+    recipe = load_recipe(path)
+    assert recipe.data == SyntheticData(problem="reverse", n_train=20_000, n_dev=100, n_test=200, length=10)
+    assert recipe.train.optimizer.schedule == "linear"
+
+
+# mistakes
+
+
+def test_unknown_keys_at_every_depth() -> None:
+    found = mistakes(
+        {
+            "sed": 1,
+            "data": {**SYNTHETIC, "lenght": 3},
+            "task": {"smoothing": 0.1},
+            "tokenizer": {"size": 3},
+            "model": {"width": 3},
+            "decode": {"beams": 4},
+            "train": {"step": 3, "optimizer": {"beta3": 0.9}},
+        }
+    )
+    paths = [
+        "sed",
+        "data.lenght",
+        "task.smoothing",
+        "tokenizer.size",
+        "model.width",
+        "decode.beams",
+        "train.step",
+        "train.optimizer.beta3",
+    ]
+    assert found == dict.fromkeys(paths, "there is no such key")
+
+
+def test_unknown_keys_of_parallel_data() -> None:
+    assert mistakes({"data": {**PARALLEL, "problem": "reverse"}}) == {"data.problem": "there is no such key"}
+
+
+@pytest.mark.parametrize("key", ["parallel", "synthetic"])
+def test_an_unknown_key_may_be_called_like_a_kind(key: str) -> None:
+    assert mistakes({"data": {**SYNTHETIC, key: 1}}) == {f"data.{key}": "there is no such key"}
+
+
+@pytest.mark.parametrize(
+    ("tree", "path"),
+    [
+        ({"seed": "one"}, "seed"),
+        ({"seed": 1.5}, "seed"),
+        ({"seed": [1]}, "seed"),
+        ({"description": 3}, "description"),
+        ({"model": 3}, "model"),
+        ({"model": {"d_model": "wide"}}, "model.d_model"),
+        ({"model": {"norm": "batch"}}, "model.norm"),
+        ({"tokenizer": {"joint": "perhaps"}}, "tokenizer.joint"),
+        ({"tokenizer": {"kind": "unigram"}}, "tokenizer.kind"),
+        ({"train": {"optimizer": "adam"}}, "train.optimizer"),
+        ({"train": {"optimizer": {"warmup": "long"}}}, "train.optimizer.warmup"),
+        ({"train": {"device": "tpu"}}, "train.device"),
+        ({"data": "multi30k"}, "data"),
+        ({"data": {"kind": "synthetic", "problem": "sort"}}, "data.problem"),
+        ({"data": {**PARALLEL, "train": ["a", "b"]}}, "data.train.0"),
+        ({"data": {**PARALLEL, "train": [["a", 3]]}}, "data.train.0.1"),
+        ({"data": {**PARALLEL, "columns": ["only one"]}}, "data.columns.1"),
+    ],
+)
+def test_wrong_types_are_named(tree: dict[str, Any], path: str) -> None:
+    assert path in mistakes({"data": SYNTHETIC, **tree})
+
+
+@pytest.mark.parametrize(
+    ("tree", "path"),
+    [
+        ({"seed": "1"}, "seed"),
+        ({"seed": True}, "seed"),
+        ({"train": {"steps": 200.0}}, "train.steps"),
+        ({"train": {"steps": "200"}}, "train.steps"),
+        ({"train": {"tensorboard": "yes"}}, "train.tensorboard"),
+        ({"tokenizer": {"joint": 1}}, "tokenizer.joint"),
+        ({"model": {"dropout": "0.1"}}, "model.dropout"),
+        ({"model": {"dropout": True}}, "model.dropout"),
+    ],
+)
+def test_types_are_not_guessed(tree: dict[str, Any], path: str) -> None:
+    assert list(mistakes({"data": SYNTHETIC, **tree})) == [path]
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+@pytest.mark.parametrize("key", ["learning_rate", "clip_norm", "weight_decay", "epsilon"])
+def test_numbers_are_finite(key: str, value: float) -> None:
+    optimizer = {"schedule": "linear", "learning_rate": 0.1, key: value}
+    found = mistakes({"data": SYNTHETIC, "train": {"optimizer": optimizer}})
+    assert [path for path in found if path.startswith("train.optimizer")]
+
+
+def test_a_wrong_value_is_shown() -> None:
+    assert "'wide'" in mistakes({"data": SYNTHETIC, "model": {"d_model": "wide"}})["model.d_model"]
+
+
+def test_missing_keys_are_named() -> None:
+    assert mistakes({}) == {"data": "is missing"}
+    assert mistakes({"data": {"kind": "parallel", "source": "en"}}) == {"data.target": "is missing"}
+    assert mistakes({"data": {"kind": "synthetic"}}) == {"data.problem": "is missing"}
+
+
+def test_the_kinds_of_data_are_named() -> None:
+    unknown = mistakes({"data": {"kind": "web"}})["data"]
+    assert "'parallel'" in unknown
+    assert "'synthetic'" in unknown
+    assert "kind" in mistakes({"data": {"problem": "reverse"}})["data"]
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "message"),
+    [
+        ({"seed": -1}, "recipe", "seed"),
+        ({"tokenizer": {"joint": False}}, "recipe", "tie_embeddings"),
+        ({"model": {"positions": "learned", "max_len": 256}}, "recipe", "data.max_len"),
+        ({"model": {"d_model": 10, "n_heads": 3}}, "model", "n_heads"),
+        ({"model": {"dropout": 1.0}}, "model", "dropout"),
+        ({"task": {"label_smoothing": 1.0}}, "task", "label_smoothing"),
+        ({"tokenizer": {"vocab_size": 100}}, "tokenizer", "vocab_size"),
+        ({"train": {"steps": 0}}, "train", "steps"),
+        ({"train": {"final": "best", "evaluate_every": 3, "save_every": 2}}, "train", "multiple"),
+        ({"train": {"optimizer": {"learning_rate": 0.1}}}, "train.optimizer", "noam"),
+        ({"train": {"optimizer": {"schedule": "linear"}}}, "train.optimizer", "learning_rate"),
+        ({"data": {**PARALLEL, "train": [["a", "b", "c"]]}}, "data", "one file or two"),
+        ({"data": {**PARALLEL, "max_len": 0}}, "data", "max_len"),
+        ({"decode": {"beam": 0}}, "decode", "beam"),
+    ],
+)
+def test_impossible_relations_are_named(tree: dict[str, Any], path: str, message: str) -> None:
+    found = mistakes({"data": SYNTHETIC, **tree})
+    assert list(found) == [path]
+    assert message in found[path]
+
+
+def test_relations_that_are_possible() -> None:
+    assert parse(tokenizer={"joint": False}, model={"tie_embeddings": "target"}).tokenizer.joint is False
+    assert parse(model={"positions": "learned", "max_len": 257}).model.max_len == 257
+    assert parse(model={"d_model": 10, "n_heads": 3, "d_k": 4, "d_v": 4}).model.d_k == 4
+
+
+def test_all_mistakes_are_named_at_once() -> None:
+    tree = {
+        "zeed": 3,
+        "data": {**PARALLEL, "lower": 1, "train": [["a"], "b", ["a", 1]]},
+        "task": {"label_smoothing": 2},
+        "tokenizer": {"kind": "letters"},
+        "model": {"d_model": "wide", "x": 1},
+        "train": {"optimizer": {"beta3": 1}},
+        "decode": {"beam": -1},
+    }
+    found = mistakes(tree)
+    assert set(found) == {
+        "zeed",
+        "data.lower",
+        "data.train.1",
+        "data.train.2.1",
+        "task",
+        "tokenizer.kind",
+        "model.d_model",
+        "model.x",
+        "train.optimizer.beta3",
+        "decode",
+    }
+    with pytest.raises(RecipeError, match="the recipe has 10 errors"):
+        parse_recipe(tree, where="recipe.toml")
+
+
+def test_one_mistake_is_an_error() -> None:
+    with pytest.raises(RecipeError, match="the recipe has an error"):
+        parse(zeed=1)
+
+
+# overrides
+
+
+@pytest.mark.parametrize(
+    ("override", "path", "value"),
+    [
+        ("seed=7", "seed", 7),
+        ("description=words", "description", "words"),
+        ("description=two words = three", "description", "two words = three"),
+        ('description="7"', "description", "7"),
+        ("description=", "description", ""),
+        ("description=한국어", "description", "한국어"),
+        ("train.steps=200", "train.steps", 200),
+        (" train.steps = 200 ", "train.steps", 200),
+        ("train.steps=1_000", "train.steps", 1000),
+        ("train.optimizer.clip_norm=1e-3", "train.optimizer.clip_norm", 0.001),
+        ("train.tensorboard=true", "train.tensorboard", True),
+        ("tokenizer.lowercase=false", "tokenizer.lowercase", False),
+        ("model.norm=pre", "model.norm", "pre"),
+        ("model.norm='pre'", "model.norm", "pre"),
+        ("decode={beam = 2, n_best = 2}", "decode.n_best", 2),
+    ],
+)
+def test_overrides(override: str, path: str, value: object, write: Write) -> None:
+    tree: Any = recipe_tree(load_recipe(write(MINIMAL), [override]))
+    for key in path.split("."):
+        tree = tree[key]
+    assert tree == value
+    assert type(tree) is type(value)
+
+
+def test_overrides_of_lists(write: Write) -> None:
+    path = write('[data]\nkind = "parallel"\nsource = "en"\ntarget = "ko"\n')
+    overrides = ['data.train=[["a.en", "a.ko"], ["b.tsv"]]', 'data.columns=["x", "y"]', "data.dev=['d.tsv']"]
+    data = load_recipe(path, overrides, find_data=False).data
+    assert data == ParallelData(
+        source="en", target="ko", train=[["a.en", "a.ko"], ["b.tsv"]], columns=("x", "y"), dev=["d.tsv"]
+    )
+
+
+def test_overrides_change_one_key_and_the_last_one_wins(write: Write) -> None:
+    path = write(MINIMAL + "[train]\nsteps = 5\nsave_every = 6\n[train.optimizer]\nwarmup = 7\n")
+    recipe = load_recipe(path, ["train.steps=50", "train.optimizer.beta1=0.5", "train.steps=60"])
+    assert (recipe.train.steps, recipe.train.save_every) == (60, 6)
+    assert (recipe.train.optimizer.warmup, recipe.train.optimizer.beta1) == (7, 0.5)
+
+
+def test_an_override_may_mend_a_recipe(write: Write) -> None:
+    assert load_recipe(write("seed = 1\n"), ["data.kind=synthetic", "data.problem=copy"]).data == SyntheticData(
+        problem="copy"
+    )
+
+
+@pytest.mark.parametrize("override", ["train.steps", "", "=3", " =3"])
+def test_what_is_no_override(override: str, write: Write) -> None:
+    with pytest.raises(RecipeError, match="not an override") as caught:
+        load_recipe(write(MINIMAL), [override])
+    assert caught.value.where == "--set"
+    assert "--set train.steps=200" in (caught.value.right or "")
+
+
+def test_an_override_below_a_value(write: Write) -> None:
+    with pytest.raises(RecipeError, match="seed.more goes below seed, which is a value"):
+        load_recipe(write("seed = 1\n" + MINIMAL), ["seed.more=1"])
+
+
+def test_an_override_of_an_unknown_key(write: Write) -> None:
+    with pytest.raises(RecipeError, match=r"train\.optimiser: there is no such key"):
+        load_recipe(write(MINIMAL), ["train.optimiser.warmup=3"])
+
+
+def test_an_override_of_the_wrong_type(write: Write) -> None:
+    with pytest.raises(RecipeError, match=r"train\.steps: .*'many'"):
+        load_recipe(write(MINIMAL), ["train.steps=many"])
+
+
+# files
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("seed = 1\nseed = 2\n", 2),
+        (MINIMAL + "oops\n", 4),
+        ("seed = 1\n\n[data\n", 3),
+        ("a = [1,\n2\n3]\n", 3),
+    ],
+)
+def test_a_syntax_error_names_the_line(text: str, line: int, write: Write) -> None:
+    path = write(text)
+    with pytest.raises(RecipeError, match=f"line {line}") as caught:
+        load_recipe(path)
+    assert caught.value.where == str(path)
+
+
+def test_a_recipe_that_is_no_text(write: Write) -> None:
+    path = write("")
+    path.write_bytes(b'description = "\xff"\n')
+    with pytest.raises(RecipeError, match="not TOML"):
+        load_recipe(path)
+
+
+@pytest.mark.parametrize("name", ["nowhere.toml", "."])
+def test_a_recipe_that_cannot_be_read(name: str, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError, match="cannot be read") as caught:
+        load_recipe(tmp_path / name)
+    assert caught.value.where == str(tmp_path / name)
+
+
+FILES = 'train = [["a.en", "a.ko"]]\ndev = ["sub/d.tsv"]\ntest = ["t.tsv"]\n'
+PARALLEL_TOML = '[data]\nkind = "parallel"\nsource = "en"\ntarget = "ko"\n' + FILES
+
+
+def touch(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text("")
+
+
+def test_data_is_found_beside_the_recipe_or_in_the_data_folder(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    touch(tmp_path, "a.en", "t.tsv")
+    touch(elsewhere, "a.ko", "sub/d.tsv", "t.tsv")
+    monkeypatch.setenv("JUMOK_DATA", str(elsewhere))
+    data = load_recipe(write(PARALLEL_TOML)).data
+    assert isinstance(data, ParallelData)
+    assert data.train == [[str(tmp_path / "a.en"), str(elsewhere / "a.ko")]]
+    assert data.dev == [str(elsewhere / "sub/d.tsv")]
+    assert data.test == [str(tmp_path / "t.tsv")]  # beside the recipe comes first
+
+
+def test_data_is_found_from_any_working_folder(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a.en", "a.ko", "sub/d.tsv", "t.tsv")
+    path = write(PARALLEL_TOML)
+    before = load_recipe(path).data
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe(Path("recipe.toml")).data == before
+    monkeypatch.chdir(tmp_path / "sub")
+    assert load_recipe(Path("../recipe.toml")).data == before
+
+
+def test_missing_data_names_both_places(write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch(tmp_path, "a.en")
+    monkeypatch.setenv("JUMOK_DATA", str(tmp_path / "elsewhere"))
+    path = write(PARALLEL_TOML)
+    with pytest.raises(RecipeError, match="no such data file") as caught:
+        load_recipe(path)
+    assert caught.value.what.endswith(": a.ko, sub/d.tsv, t.tsv")
+    assert caught.value.where == str(path)
+    assert (caught.value.right or "").endswith(f"looked in {tmp_path}, {tmp_path / 'elsewhere'}")
+    assert "JUMOK_DATA" in (caught.value.right or "")
+
+
+def test_missing_data_without_a_data_folder(write: Write, tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(write(PARALLEL_TOML))
+    assert (caught.value.right or "").endswith(f"looked in {tmp_path}")
+
+
+def test_data_is_not_looked_for_when_it_need_not_be(write: Write) -> None:
+    data = load_recipe(write(PARALLEL_TOML), find_data=False).data
+    assert isinstance(data, ParallelData)
+    assert data.train == [["a.en", "a.ko"]]
+
+
+# the effective recipe
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        {"data": SYNTHETIC},
+        {"data": {**PARALLEL, "train": [["a", "b"], ["c"]], "columns": ["x", "y"], "dev": ["d"]}, "seed": 3},
+        {
+            "data": SYNTHETIC,
+            "description": "한국어",
+            "model": {"d_k": 8, "d_v": 8, "neighbourhood": 3, "dropout": 0},
+            "train": {"optimizer": {"schedule": "linear", "learning_rate": 3e-3, "clip_norm": 1}, "patience": 2},
+        },
+    ],
+)
+def test_the_effective_recipe_is_the_recipe(tree: dict[str, Any]) -> None:
+    recipe = parse_recipe(tree, where="first")
+    effective = recipe_tree(recipe)
+    again = parse_recipe(effective, where="second")
+    assert again == recipe
+    assert recipe_tree(again) == effective
+    assert effective["train"]["optimizer"]["beta2"] == 0.98  # defaults too
+
+
+def test_the_schema_knows_every_branch() -> None:
+    assert set(recipe_schema()["properties"]) == {branch.name for branch in fields(Recipe)}
+    assert recipe_schema()["additionalProperties"] is False

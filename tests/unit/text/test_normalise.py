@@ -1,0 +1,69 @@
+"""Composition with spans: the composed text is NFC, and every part of the original stands behind some of it."""
+
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from jumok.text.normalise import compose_with_spans
+
+# Characters that compose, decompose or move: where composition by clusters could go wrong.
+MOVING = (
+    "aeoAE가각한 "
+    "\u0300\u0301\u0307\u0308\u030a\u0323\u0327\u0345"  # accents above, below and attached
+    "\u1100\u1112\u1161\u1175\u11a8\u11ab\u11c2\u115f\u1160"  # jamo, and their fillers
+    "\u212b\u2126\u0958\u0344\u1e69\u01d5"  # singletons, exclusions, two accents at once
+    "\u304b\u304c\u3099\u309a"  # kana and their voicing marks
+    "\u0f40\u0f71\u0f72\u0f73\u0f75\u0f81"  # Tibetan vowels that decompose into two marks
+    "\u0915\u093c\u09c7\u09be\u09d7"  # Indic vowels that join across their consonant
+)
+moving_text = st.text(st.sampled_from(MOVING), max_size=12)
+# Characters that this Python does not know yet have no decomposition here.
+any_text = st.text(st.characters(exclude_categories=["Cs", "Cn"]), max_size=40)
+texts = st.one_of(any_text, moving_text, any_text.map(lambda text: unicodedata.normalize("NFD", text)))
+
+many = settings(max_examples=300, deadline=None)
+
+
+@many
+@given(texts)
+@example("か\u0f73\u3099")  # the second character decomposes into marks, so the third reaches the first
+def test_the_text_is_nfc(text: str) -> None:
+    assert compose_with_spans(text)[0] == unicodedata.normalize("NFC", text)
+
+
+@many
+@given(texts)
+def test_spans_cover_the_text_without_gaps(text: str) -> None:
+    composed, spans = compose_with_spans(text)
+    assert len(spans) == len(composed) + 1
+    assert spans[-1] == (len(text), len(text))
+    distinct = list(dict.fromkeys(spans[:-1]))
+    assert [start for start, _ in distinct] == [0, *(end for _, end in distinct)][: len(distinct)]
+    assert "".join(text[start:end] for start, end in distinct) == text
+
+
+@many
+@given(texts)
+def test_a_span_composes_to_its_characters(text: str) -> None:
+    composed, spans = compose_with_spans(text)
+    for span in set(spans[:-1]):
+        characters = "".join(c for c, s in zip(composed, spans, strict=False) if s == span)
+        assert unicodedata.normalize("NFC", text[slice(*span)]) == characters
+
+
+@pytest.mark.parametrize(
+    ("text", "composed", "spans"),
+    [
+        ("", "", [(0, 0)]),
+        ("ab", "ab", [(0, 1), (1, 2), (2, 2)]),
+        ("cafe\u0301!", "café!", [(0, 1), (1, 2), (2, 3), (3, 5), (5, 6), (6, 6)]),
+        ("\u1112\u1161\u11ab\u1100\u116e\u11a8", "한국", [(0, 3), (3, 6), (6, 6)]),
+        ("\uac00\u11a8a", "각a", [(0, 2), (2, 3), (3, 3)]),
+        ("\u212b\u0323", "\u1ea0\u030a", [(0, 2), (0, 2), (2, 2)]),
+    ],
+    ids=["empty", "plain", "accent", "jamo", "syllable and final", "reordered"],
+)
+def test_known_texts(text: str, composed: str, spans: list[tuple[int, int]]) -> None:
+    assert compose_with_spans(text) == (composed, spans)

@@ -1,0 +1,197 @@
+"""The run folder: one process, one recipe, every event."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from jumok.errors import CheckpointError, RunError
+from jumok.train.folder import RunFolder, refuse_other_recipe
+from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step
+
+EVENTS = [
+    Resumed(3),
+    Step(4, 1, 0.1 + 0.2, 1e-9, 3.5, 100, 0.25),
+    Evaluated(4, {"perplexity": 7.5, "bleu": 1.0}, best=True),
+    Saved(4, "run/checkpoints/step-4"),
+    Finished(4, "steps"),
+]
+HOLD = (
+    "import sys; from pathlib import Path; from jumok.train.folder import RunFolder\n"
+    "folder = RunFolder(Path(sys.argv[1])); folder.lock()\n"
+    "sys.stdout.write('held\\n'); sys.stdout.flush(); sys.stdin.read()\n"
+)
+
+
+@contextmanager
+def held_by_another_process(path: Path) -> Iterator["subprocess.Popen[str]"]:
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    (tmp_path / "run").mkdir()
+    return RunFolder(tmp_path / "run")
+
+
+# lock
+
+
+def test_a_second_process_is_refused_and_a_killed_one_lets_go(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path / "deep" / "run")
+    with held_by_another_process(folder.path) as holder:
+        with pytest.raises(CheckpointError, match=f"in use by process {holder.pid}") as caught:
+            folder.lock()
+        assert caught.value.where == str(folder.path)
+        assert "--out" in (caught.value.right or "")
+        os.kill(holder.pid, signal.SIGKILL)
+        assert holder.wait() == -signal.SIGKILL
+        folder.lock()
+    assert (folder.path / "lock").read_text() == f"process {os.getpid()}"
+    folder.unlock()
+
+
+def test_a_refused_process_does_not_harm_the_holder(folder: RunFolder) -> None:
+    folder.lock()
+    other = RunFolder(folder.path)
+    for _ in range(2):
+        with pytest.raises(CheckpointError, match=f"process {os.getpid()}"):
+            other.lock()
+    folder.unlock()
+    other.lock()
+    with pytest.raises(CheckpointError, match="in use"):
+        folder.lock()
+    other.unlock()
+    other.unlock()
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(CheckpointError, match="cannot be made") as caught:
+        RunFolder(tmp_path / "file" / "run").lock()
+    assert caught.value.where == str(tmp_path / "file" / "run")
+
+
+# recipe
+
+
+def test_stored_facts_come_back(folder: RunFolder) -> None:
+    assert folder.stored() is None
+    facts = {"recipe": {"description": "한국어", "seed": 1}, "data": {"train": "abc"}}
+    folder.store(facts)
+    assert folder.stored() == facts
+    assert "한국어" in folder.recipe.read_text("utf-8")
+    folder.store({**facts, "torch": "2"})
+    assert folder.stored() == {**facts, "torch": "2"}
+    assert [path.name for path in folder.path.iterdir()] == ["recipe.json"]
+
+
+@pytest.mark.parametrize("content", [b"", b'{"recipe": {', b"\xff\xfe"])
+def test_a_torn_recipe_is_named(content: bytes, folder: RunFolder) -> None:
+    folder.recipe.write_bytes(content)
+    with pytest.raises(CheckpointError, match="cannot be read") as caught:
+        folder.stored()
+    assert caught.value.where == str(folder.recipe)
+
+
+def test_the_same_recipe_is_welcome(tmp_path: Path) -> None:
+    tree = {"seed": 1, "train": {"steps": 2, "optimizer": {"warmup": 3}}, "files": [["a", "b"]]}
+    refuse_other_recipe(tree, json.loads(json.dumps(tree)), where=tmp_path)
+
+
+def test_another_recipe_is_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
+    stored = {"seed": 1, "model": {"d_model": 64, "norm": "pre"}, "train": {"optimizer": {"warmup": 3, "beta1": 0.9}}}
+    wanted = {"seed": 1, "model": {"d_model": 128, "norm": "pre"}, "train": {"optimizer": {"beta1": 0.9}}, "new": [1]}
+    with pytest.raises(CheckpointError, match="another recipe") as caught:
+        refuse_other_recipe(stored, wanted, where=tmp_path)
+    assert caught.value.what.split(": ", 1)[1].split("; ") == [
+        "model.d_model was 64 and is 128",
+        "new was None and is [1]",
+        "train.optimizer.warmup was 3 and is None",
+    ]
+    assert caught.value.where == str(tmp_path)
+
+
+# events
+
+
+def test_every_event_is_kept(folder: RunFolder) -> None:
+    assert folder.history() == []
+    for event in EVENTS:
+        folder.append(event)
+    history = folder.history()
+    assert [line["event"] for line in history] == ["resumed", "step", "evaluated", "saved", "finished"]
+    assert all(line["time"] > 1.7e9 for line in history)
+    assert history[1] | {"time": 0} == {
+        "event": "step",
+        "time": 0,
+        "step": 4,
+        "epoch": 1,
+        "loss": 0.1 + 0.2,
+        "learning_rate": 1e-9,
+        "grad_norm": 3.5,
+        "tokens": 100,
+        "seconds": 0.25,
+    }
+    assert history[2]["scores"] == {"perplexity": 7.5, "bleu": 1.0}
+    assert len(folder.events.read_bytes().splitlines()) == len(EVENTS)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
+def test_a_full_disk_is_said_so(folder: RunFolder) -> None:
+    folder.events.symlink_to("/dev/full")
+    with pytest.raises(RunError, match="disk full") as caught:
+        folder.append(EVENTS[0])
+    assert caught.value.where == str(folder.events)
+
+
+@pytest.mark.parametrize("torn", [1, 5, 20, -2])
+def test_a_torn_last_line_is_mended_and_skipped(torn: int, folder: RunFolder) -> None:
+    for event in EVENTS:
+        folder.append(event)
+    lines = folder.events.read_bytes().splitlines(keepends=True)
+    folder.events.write_bytes(b"".join(lines[:-1]) + lines[-1][:torn])
+    assert len(folder.history()) == len(EVENTS) - 1
+    folder.mend_events()
+    folder.append(EVENTS[0])
+    assert [line["event"] for line in folder.history()] == ["resumed", "step", "evaluated", "saved", "resumed"]
+
+
+def test_a_line_that_only_lacks_its_end_is_kept(folder: RunFolder) -> None:
+    for event in EVENTS[:2]:
+        folder.append(event)
+    folder.events.write_bytes(folder.events.read_bytes()[:-1])
+    folder.mend_events()
+    folder.append(EVENTS[2])
+    assert [line["event"] for line in folder.history()] == ["resumed", "step", "evaluated"]
+
+
+def test_bytes_that_are_no_text_are_skipped(folder: RunFolder) -> None:
+    folder.append(EVENTS[0])
+    with folder.events.open("ab") as file:
+        file.write(b"\xff\x00\xfe")
+    folder.mend_events()
+    folder.append(EVENTS[1])
+    assert [line["event"] for line in folder.history()] == ["resumed", "step"]
+
+
+@pytest.mark.parametrize("content", [None, b"", b'{"event": "step"}\n'])
+def test_whole_files_are_not_touched(content: bytes | None, folder: RunFolder) -> None:
+    if content is not None:
+        folder.events.write_bytes(content)
+    folder.mend_events()
+    assert (folder.events.read_bytes() if folder.events.exists() else None) == content
