@@ -83,7 +83,7 @@ class Predictor:
         forced = None
         if prefixes is not None:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
-        self._refuse_too_long([sources[i] for i in asked])
+        self._refuse_too_long([sources[i] for i in asked] + (forced or []))
         found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced)
         predictions = [Prediction("", 0.0, []) for _ in texts]
         for i, hypotheses in zip(asked, found, strict=True):
@@ -110,15 +110,16 @@ class Predictor:
             links=[(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID],
         )
 
-    def _refuse_too_long(self, sources: Sequence[Sequence[int]]) -> None:
-        c = self.models[0].config
-        longest = max(map(len, sources), default=0)
-        if c.positions == "learned" and longest + self.decode.max_extra > c.max_len:
-            raise InputError(
-                f"a text has {longest} pieces; the model learned {c.max_len} positions,"
-                f" of which {self.decode.max_extra} are kept for a longer output",
-                right="shorter texts, or a model with sinusoidal positions",
-            )
+    def _refuse_too_long(self, texts: Sequence[Sequence[int]]) -> None:
+        """Learned positions come to an end; an input or a prefix has to leave one for the end."""
+        for model in self.models:
+            room = model.config.longest
+            longest = max(map(len, texts), default=0)
+            if room is not None and longest >= room:
+                raise InputError(
+                    f"a text has {longest} pieces; the model learned {room} positions",
+                    right=f"texts of fewer than {room} pieces, or a model with sinusoidal positions",
+                )
 
 
 def load(*runs: str | Path, device: str = "auto") -> Predictor:

@@ -39,7 +39,7 @@ class Published:
 class Recipe:
     """The root of the tree; each branch is the config of the part that it is named after."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     description: str = ""
     seed: int = 1
@@ -79,7 +79,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
 
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
     try:
-        return _ADAPTER.validate_python(tree)
+        return _ADAPTER.validate_json(json.dumps(tree, default=str))
     except ValidationError as error:
         raise RecipeError(
             "the recipe has " + ("an error" if error.error_count() == 1 else f"{error.error_count()} errors"),
@@ -116,7 +116,7 @@ def _override(tree: dict[str, Any], override: str) -> None:
 
 def _explain(error: dict[str, Any]) -> str:
     # Tags of the union ("parallel") are part of pydantic's path, not of the recipe's.
-    path = ".".join(str(part) for part in error["loc"] if part not in ("parallel", "synthetic"))
+    path = ".".join(str(part) for i, part in enumerate(error["loc"]) if not (i == 1 and error["loc"][0] == "data"))
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         message = "there is no such key"

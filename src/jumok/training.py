@@ -1,6 +1,7 @@
 """One run from recipe to model: train (or go on), choose the weights, score them, write the model folder."""
 
 import json
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -70,6 +71,8 @@ def run_training(
 def finish(run: Run) -> None:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
+    for leftover in run.folder.path.glob("model.*-*"):  # of a process that was killed right here
+        shutil.rmtree(leftover, ignore_errors=True)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = load(run.folder.path)
     splits: tuple[Split, ...] = ("dev", "test")

@@ -65,6 +65,11 @@ class SyntheticData:
     """longest sequence of `reverse` and `copy`"""
     max_len: int = 256
 
+    def __post_init__(self) -> None:
+        for name, least in (("n_train", 0), ("n_dev", 0), ("n_test", 0), ("length", 3), ("max_len", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}")
+
     def count(self, split: Split) -> int:
         return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
 
@@ -124,6 +129,8 @@ class Corpus:
             case ParallelData():
                 digest.update(json.dumps([self.data.source, self.data.target, self.data.columns]).encode())
                 for files in self.data.files(self.split):
+                    if len(files) == 1:
+                        digest.update(b"one file of pairs ")
                     for file in files:
                         digest.update(_file_sha256(Path(file)).encode() + b"\n")
             case SyntheticData():

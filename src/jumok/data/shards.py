@@ -5,6 +5,7 @@ offsets of the examples, both as raw little-endian arrays, and `index.json` with
 a temporary folder and renamed, so a half-written one is never seen.
 """
 
+import errno
 import hashlib
 import json
 import mmap
@@ -19,7 +20,7 @@ from typing import Any, BinaryIO, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from jumok.errors import DataError
+from jumok.errors import DataError, RunError
 
 Item = TypeVar("Item")
 FORMAT = 1
@@ -69,13 +70,15 @@ class Shards:
     def _map(self, name: str, dtype: str, index: dict[str, Any]) -> Ids:
         path = self.folder / name
         entry = index["files"][name]
-        with path.open("rb") as file:
+        mend = f"delete {self.folder}; it is built again by the next run"
+        try:
+            file = path.open("rb")
+        except OSError as error:
+            raise DataError(f"token shard cannot be opened: {error.strerror}", where=path, right=mend) from error
+        with file:
             if os.fstat(file.fileno()).st_size != entry["bytes"] or _sha256(file) != entry["sha256"]:
-                raise DataError(
-                    "token shard does not match its index: it was altered or torn",
-                    where=path,
-                    right=f"delete {self.folder}; it is built again by the next run",
-                )
+                what = "token shard does not match its index: it was altered or torn"
+                raise DataError(what, where=path, right=mend)
             if entry["bytes"] == 0:
                 return np.empty(0, dtype=dtype)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -116,6 +119,11 @@ def build_shards(
         (building / "index.json").write_text(json.dumps(index, indent=1), "utf-8")
         shutil.rmtree(folder, ignore_errors=True)
         building.rename(folder)
+    except OSError as error:
+        full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        raise RunError(
+            f"{'disk full' if full else 'cannot write'} while building shards: {error}", where=folder
+        ) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return Shards(folder)

@@ -274,4 +274,4 @@ def beam_search(
 
 def _by_sentence(rows: Tensor, k: int) -> Tensor:
     """[B * K, X] as [B, K, X]."""
-    return rows.view(len(rows) // k, k, -1)
+    return rows.view(len(rows) // k, k, rows.shape[-1])

@@ -58,7 +58,8 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
     tokenizers = {JOINT: model.target} if joint else {SOURCE: model.source, TARGET: model.target}
     for name, tokenizer in tokenizers.items():
         (folder / name).write_text(tokenizer.to_json(), "utf-8")
-    special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD}
+    # What a user types is text, there as here, even if it looks like a special token.
+    special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD, "split_special_tokens": True}
     length = {"model_max_length": c.max_len}
     _write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **length, **special})
     (folder / "README.md").write_text(card, "utf-8")
@@ -83,6 +84,8 @@ def read_model(folder: Path) -> ModelFolder:
         source = target = Tokenizer.load(folder / JOINT)
     else:
         source, target = Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET)
+    if "target_embedding.weight" not in tensors:
+        raise CheckpointError("the model has no embeddings", where=folder / "model.safetensors")
     rows = tensors["target_embedding.weight"].shape[0]
     if rows != target.vocab_size:
         raise CheckpointError(

@@ -43,15 +43,19 @@ class TransformerConfig:
     """one matrix for source, target and output; for target and output; or three"""
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "d_ff", "n_heads", "n_layers", "max_len"):
-            if getattr(self, name) < 1:
+        for name in ("d_model", "d_ff", "n_heads", "n_layers", "max_len", "d_k", "d_v", "neighbourhood"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
                 raise ValueError(f"{name} must be at least 1")
         if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
             raise ValueError("d_model must be divisible by n_heads, or d_k and d_v be given")
         if not 0 <= self.dropout < 1:
             raise ValueError("dropout must be at least 0 and below 1")
-        if self.neighbourhood is not None and self.neighbourhood < 1:
-            raise ValueError("neighbourhood must be at least 1")
+
+    @property
+    def longest(self) -> int | None:
+        """Positions that a sequence can have; None: no end."""
+        return self.max_len if self.positions == "learned" else None
 
     def stack(self, *, cross: bool) -> StackConfig:
         return StackConfig(

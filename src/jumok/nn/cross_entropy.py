@@ -60,5 +60,7 @@ def linear_cross_entropy(
     x: Tensor, weight: Tensor, targets: Tensor, *, bias: Tensor | None = None, smoothing: float = 0.0
 ) -> Tensor:
     """The summed loss of x [N, D] against targets [N] under the projection weight [V, D]."""
+    if not torch.is_grad_enabled():  # which forward cannot see: gradients are never enabled inside it
+        x, weight, bias = x.detach(), weight.detach(), None if bias is None else bias.detach()
     total: Tensor = _LinearCrossEntropy.apply(x, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
     return total

@@ -14,7 +14,7 @@ def dropout_mask(shape: torch.Size, p: float, *, dtype: torch.dtype = torch.floa
     """0 with probability p, else 1 / (1 - p), on the CPU."""
     n = shape.numel()
     bits = torch.randint(-(2**63), 2**63 - 1, ((n + 3) // 4,)).view(torch.int16)[:n]
-    threshold = round(p * 2**16) - 2**15
+    threshold = min(round(p * 2**16), 2**16 - 1) - 2**15
     return (bits >= threshold).to(dtype).mul_(1 / (1 - p)).view(shape)
 
 

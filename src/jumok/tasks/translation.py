@@ -1,5 +1,6 @@
 """Translation, and everything else that has the shape text in, text out."""
 
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -173,6 +174,7 @@ def translate(
     beams = config.beam if config.method == "beam" else 1
     results: list[list[Hypothesis]] = [[] for _ in sources]
     decoder = models[0] if len(models) == 1 else Ensemble(models)
+    longest = min((m.config.longest for m in models if m.config.longest is not None), default=sys.maxsize)
     for rows in sorted_batches(sizes, max(batch_tokens // beams, 1)):
         source = pad([sources[i] for i in rows], tokenizers.source.pad_id)
         mask = source != tokenizers.source.pad_id
@@ -180,7 +182,8 @@ def translate(
         requests = [
             Request(
                 source_len=len(sources[i]),
-                max_len=len(sources[i]) + config.max_extra,
+                # The start takes a position too, so that the forced end is the last one there is.
+                max_len=min(len(sources[i]) + config.max_extra, longest - 1),
                 prefix=() if prefixes is None else prefixes[i],
                 seed=_sentence_seed(sources[i], config.seed),
             )

@@ -29,7 +29,7 @@ def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 def _joins(cluster: str, character: str) -> bool:
     """Whether `character` composes with, or may be reordered into, the cluster before it."""
-    if unicodedata.combining(character):
+    if unicodedata.combining(unicodedata.normalize("NFD", character)[0]):
         return True
     nfc = unicodedata.normalize
     return nfc("NFC", cluster + character) != nfc("NFC", cluster) + nfc("NFC", character)

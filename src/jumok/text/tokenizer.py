@@ -26,7 +26,9 @@ EOS_ID, UNK_ID = 0, 1
 SPACE = "▁"  # U+2581 marks the start of a word inside a piece
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 WORDPIECE_PREFIX = "##"
-MIN_PIECES = len(BYTES) + 3
+# Unicode's White_Space, which the pipeline folds; str.isspace() also counts four control characters.
+WHITE_SPACE = frozenset(chr(c) for c in range(0x3001) if chr(c).isspace() and not 0x1C <= c <= 0x1F)
+MIN_PIECES = len(BYTES) + 4  # and `</s>`, `<unk>`, `<pad>` and the mark of a space
 
 Kind = Literal["character", "word", "bpe", "wordpiece"]
 
@@ -48,7 +50,7 @@ class TokenizerConfig:
 
     def __post_init__(self) -> None:
         if self.vocab_size < MIN_PIECES and self.kind in ("bpe", "character"):
-            raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 3 special tokens")
+            raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special pieces")
         if self.vocab_size < 8 or self.sample_lines < 1:
             raise ValueError("vocab_size must be at least 8, sample_lines at least 1")
 
@@ -78,20 +80,22 @@ class Tokenizer:
                 )
 
     def encode(self, text: str) -> list[int]:
-        ids: list[int] = self._backend.encode(text, add_special_tokens=False).ids
-        return ids
+        return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        for text in texts:
+            _refuse_surrogates(text)
         return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str) -> Encoded:
         """Character offsets into `text` as given, also where normalisation joined characters."""
+        _refuse_surrogates(text)
         composed, spans = compose_with_spans(text)
         encoding = self._backend.encode(composed, add_special_tokens=False)
         offsets = []
         for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
             # A piece that carries its word's leading space points at the word; a bare space at nothing.
-            while start < end and composed[start].isspace():
+            while start < end and composed[start] in WHITE_SPACE:
                 start += 1
             end = start if piece == SPACE else end
             offsets.append((spans[start][0], spans[end - 1][1] if end > start else spans[start][0]))
@@ -165,7 +169,7 @@ def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
         normalizers.Strip(),
     ]
     if lowercase:
-        steps.append(normalizers.Lowercase())
+        steps.insert(0, normalizers.Lowercase())  # before composition: a small letter may compose otherwise
     return normalizers.Sequence(steps)
 
 
@@ -183,9 +187,11 @@ def _words_with_spaces() -> pre_tokenizers.PreTokenizer:
 def _join_words() -> decoders.Decoder:
     return decoders.Sequence(
         [
+            decoders.Replace(UNK, SPACE + UNK),  # an unknown word has lost the mark of its space
             decoders.Replace(SPACE, " "),
             decoders.ByteFallback(),
             decoders.Fuse(),
+            decoders.Replace(tokenizers.Regex(" +"), " "),
             decoders.Strip(content=" ", left=1, right=0),
         ]
     )
@@ -228,12 +234,12 @@ def _learn_merges(
 def _train_bpe(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
 ) -> tokenizers.Tokenizer:
-    room = config.vocab_size - MIN_PIECES
+    room = config.vocab_size - (MIN_PIECES - 1)
     counts = _count_characters(lines, normalizer)
     counts[SPACE] = counts.pop(" ", 0) + 1
     _refuse_empty(counts)
     # Half of the room at most goes to single characters: rarer ones are spelt as bytes.
-    alphabet = _most_common(counts, room if config.kind == "character" else max(room // 2, 64))
+    alphabet = _most_common(counts, room if config.kind == "character" else min(room, max(room // 2, 64)))
     if SPACE not in alphabet:
         alphabet[-1] = SPACE
     if config.kind == "character":
@@ -293,6 +299,16 @@ def _train_wordpiece(
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     backend.decoder = decoders.WordPiece(prefix=WORDPIECE_PREFIX, cleanup=False)
     return backend
+
+
+def _refuse_surrogates(text: str) -> None:
+    """Half a surrogate pair can come out of JSON; it is not a character and has no UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"not Unicode text: half a surrogate pair ({text[error.start]!r}) at character {error.start + 1}"
+        ) from error
 
 
 def _refuse_empty(counts: Counter[str]) -> None:

@@ -36,16 +36,21 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
         old = folder.with_name(f"{folder.name}.old-{os.getpid()}")
         if folder.exists():
             folder.rename(old)
-        building.rename(folder)
+        try:
+            building.rename(folder)
+        except OSError:
+            if old.exists():
+                old.rename(folder)
+            raise
         _sync(folder.parent)
         shutil.rmtree(old, ignore_errors=True)
     except (OSError, SafetensorError) as error:
-        raise _cannot_write(folder, error) from error
+        raise cannot_write(folder, error) from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
 
 
-def _cannot_write(folder: Path, error: Exception) -> RunError:
+def cannot_write(folder: Path, error: Exception) -> RunError:
     # safetensors reports a full disk as its own error, with the system's words in it.
     full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
     return RunError(
@@ -90,7 +95,7 @@ def write_atomically(path: Path, text: str) -> None:
         building.replace(path)
     except OSError as error:
         building.unlink(missing_ok=True)
-        raise _cannot_write(path, error) from error
+        raise cannot_write(path, error) from error
 
 
 def unique_tensors(module: nn.Module) -> dict[str, Tensor]:
@@ -160,11 +165,12 @@ class Checkpoints:
             verify_folder(folder)
         except CheckpointError as error:
             good = next((s for s in reversed(steps[:-1]) if self._is_good(s)), None)
+            bad = " ".join(str(self.path(s)) for s in steps if good is None or s > good)
             previous = f"step {good}" if good is not None else "the beginning"
             raise CheckpointError(
                 f"checkpoint step-{steps[-1]} is {error.what}",
                 where=error.where,
-                right=f"delete {folder}, then the same command goes on from {previous}, which is good",
+                right=f"rm -r {bad}  # then the same command goes on from {previous}, which is good",
             ) from error
         load_tensors(model, load_file(folder / "weights.safetensors"), where=folder)
         _restore_moments(model, optimizer, load_file(folder / "optimizer.safetensors"), steps[-1])

@@ -9,7 +9,7 @@ from time import time
 from typing import IO, Any
 
 from jumok.errors import CheckpointError
-from jumok.train.checkpoint import Checkpoints, write_atomically
+from jumok.train.checkpoint import Checkpoints, cannot_write, write_atomically
 from jumok.train.loop import Event
 
 
@@ -66,8 +66,11 @@ class RunFolder:
 
     def append(self, event: Event) -> None:
         line = {"event": type(event).__name__.lower(), "time": round(time(), 3), **asdict(event)}
-        with self.events.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        try:
+            with self.events.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(line) + "\n")
+        except OSError as error:
+            raise cannot_write(self.events, error) from error
 
     def mend_events(self) -> None:
         """A killed process may have left half a line: close it, so that the next event has its own."""

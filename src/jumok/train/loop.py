@@ -8,7 +8,7 @@ of (seed, step, rank), and the order of examples of (seed, epoch): going on from
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from math import inf, isfinite
+from math import inf, isfinite, isnan
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
@@ -147,6 +147,7 @@ def train(
     if progress.step:
         yield Resumed(progress.step)
     if progress.finished:
+        yield Finished(progress.step, "steps" if progress.step == config.steps else "patience")
         return
     source = _Batches(task, progress)
     reason: Literal["steps", "patience", "interrupted"] = "steps"
@@ -217,8 +218,9 @@ def _step(
 ) -> Step:
     began = perf_counter()
     model.train()
-    first = (source.epoch, source.batch)
-    taken = [source.take() for _ in range(config.accumulate)]
+    taken = [source.take()]
+    first = (source.epoch, source.batch - 1)
+    taken += [source.take() for _ in range(config.accumulate - 1)]
     # Each process takes every world-th example of each batch; with fewer examples than processes some have none.
     shares = [examples[group.rank :: group.world] for examples in taken]
     batches = [task.batch(share) for share in shares if len(share)]
@@ -264,7 +266,7 @@ def _evaluate(
     scores = task.evaluate(model) if group.rank == 0 else {}
     value = group.sum(scores.get(config.metric, 0.0))  # the other processes add nothing
     sign = -1 if config.metric in LOWER_IS_BETTER else 1
-    better = progress.best is None or sign * value > sign * progress.best
+    better = not isnan(value) and (progress.best is None or sign * value > sign * progress.best)
     if better:
         progress = replace(progress, best=value, best_step=progress.step, worse=0)
     else:

@@ -46,9 +46,7 @@ def test_interval_equals_a_plain_loop_over_resamples():
     statistics = np.random.default_rng(3).integers(0, 9, size=(37, 3))
     rng = np.random.default_rng(12345)
     values = [float(f1(statistics[rng.integers(37, size=37)].sum(axis=0))) for _ in range(200)]
-    assert bootstrap(statistics, f1, samples=200) == pytest.approx(
-        np.quantile(values, [0.025, 0.975]), abs=1e-9
-    )
+    assert bootstrap(statistics, f1, samples=200) == pytest.approx(np.quantile(values, [0.025, 0.975]), abs=1e-9)
 
 
 def test_interval_does_not_depend_on_how_many_weights_are_drawn_at_once(monkeypatch):
@@ -74,8 +72,7 @@ def test_one_example_has_an_interval_of_no_width():
 def test_the_value_does_not_depend_on_the_order_of_the_examples(rows, random):
     shuffled = random.sample(rows, len(rows))
     values = [
-        score_with_interval("f1", np.array(order), f1, signature="-", samples=20).value
-        for order in (rows, shuffled)
+        score_with_interval("f1", np.array(order), f1, signature="-", samples=20).value for order in (rows, shuffled)
     ]
     assert values[0] == values[1] == float(f1(np.array(rows).sum(axis=0)))
 
