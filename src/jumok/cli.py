@@ -1,7 +1,8 @@
 """The command line: data on stdout, talk on stderr.
 
-Exit codes: 0 done, 1 the run failed, 2 the input was wrong, 130 stopped by Ctrl-C. Hyper-parameters live in recipes;
-`--set` is the only override. What needs torch is imported when its command runs, so that help is immediate.
+Exit codes: 0 done, 1 the run failed, 2 the input was wrong; a training that was asked to stop has saved and ends with
+130 (Ctrl-C) or 143 (SIGTERM). Hyper-parameters live in recipes; `--set` is the only override. What needs torch is
+imported when its command runs, so that help is immediate.
 """
 
 import json
@@ -77,16 +78,17 @@ def train(
     _train(recipe, out or Path("runs") / recipe.stem, overrides)
 
 
-def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> bool:
+def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
     from jumok.recipe import load_recipe
     from jumok.report import TrainingReport
     from jumok.training import run_training
 
     loaded = load_recipe(recipe, overrides or [])
     with TrainingReport(loaded, out, talk) as report:
-        finished = run_training(loaded, out, began=report.began, watch=report.watch)
-    report.finish(finished)
-    return finished.reason != "interrupted"
+        outcome = run_training(loaded, out, began=report.began, watch=report.watch)
+    report.finish(outcome.finished)
+    if outcome.signal is not None:
+        raise typer.Exit(128 + outcome.signal)
 
 
 @app.command()
@@ -238,8 +240,7 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     from jumok.predictor import load
     from jumok.report import print_samples, print_scores
 
-    if not _train(_shipped_recipe("quickstart.toml"), out):
-        raise typer.Exit(1)
+    _train(_shipped_recipe("quickstart.toml"), out)
     console = Console(soft_wrap=True)
     for split, result in json.loads((out / "scores.json").read_text("utf-8")).items():
         print_scores(console, split, result)

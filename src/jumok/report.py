@@ -123,7 +123,8 @@ class TrainingReport:
 def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
     for name in ("metric", "score", "95 % interval", "signature"):
-        table.add_column(name, justify="right" if name in ("score", "95 % interval") else "left")
+        right = name in ("score", "95 % interval")
+        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
     for score in [*result["scores"].values(), *result["bleu_by_source_words"]]:
         interval = f"{score['low']:.2f} – {score['high']:.2f}"
         table.add_row(score["name"], f"{score['value']:.2f}", interval, f"n:{score['n']}|{score['signature']}")

@@ -5,7 +5,7 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,9 +25,17 @@ from jumok.train.folder import RunFolder
 from jumok.train.loop import Event, Finished
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a training ended: its last event, and the signal that stopped it early, if one did."""
+
+    finished: Finished
+    signal: int | None
+
+
 @contextmanager
-def interruptible() -> Iterator[Callable[[], bool]]:
-    """SIGTERM and Ctrl-C ask the run to save and stop; a second Ctrl-C stops it at once."""
+def interruptible() -> Iterator[list[int]]:
+    """SIGTERM and Ctrl-C ask the run to save and stop: they fill the list. A second Ctrl-C stops it at once."""
     asked: list[int] = []
 
     def ask(number: int, _: FrameType | None) -> None:
@@ -37,23 +45,21 @@ def interruptible() -> Iterator[Callable[[], bool]]:
 
     old = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield lambda: bool(asked)
+        yield asked
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
 
 
-def run_training(
-    recipe: Recipe, out: Path, *, began: Callable[[Run], None], watch: Callable[[Event], None]
-) -> Finished:
+def run_training(recipe: Recipe, out: Path, *, began: Callable[[Run], None], watch: Callable[[Event], None]) -> Outcome:
     """Train into `out`, telling `watch` every event; the model and its scores are written at the end."""
     folder = RunFolder(out)
     run = assemble(recipe, folder)
     began(run)
     finished = Finished(0, "steps")
     try:
-        with interruptible() as interrupted:
-            for event in run.train(interrupted):
+        with interruptible() as asked:
+            for event in run.train(lambda: bool(asked)):
                 if run.group.rank == 0:
                     folder.append(event)
                     watch(event)
@@ -65,7 +71,7 @@ def run_training(
     finally:
         leave_group(run.group)
         folder.unlock()
-    return finished
+    return Outcome(finished, asked[0] if asked and finished.reason == "interrupted" else None)
 
 
 def finish(run: Run) -> None:

@@ -1,0 +1,90 @@
+"""Write docs/recipes.md, every key of a recipe, from the dataclasses themselves; with --check, only compare."""
+
+import ast
+import inspect
+import sys
+import textwrap
+import types
+from dataclasses import MISSING, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from jumok.recipe import Recipe
+
+PAGE = Path(__file__).parent / "recipes.md"
+ROOT = Path(__file__).parents[1]
+
+
+def field_docs(cls: type) -> dict[str, str]:
+    """The string under each field."""
+    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+    docs = {}
+    for field, after in zip(body, body[1:], strict=False):
+        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+            docs[field.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
+    return docs
+
+
+def configs(kind: Any) -> list[type]:
+    """The config classes behind an annotation: one, or the members of a union."""
+    if get_origin(kind) is Annotated:
+        return configs(get_args(kind)[0])
+    if get_origin(kind) in (Union, types.UnionType):
+        return [cls for member in get_args(kind) for cls in configs(member)]
+    return [kind] if is_dataclass(kind) else []
+
+
+def type_name(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in get_args(kind))
+    if get_origin(kind) in (Union, types.UnionType):
+        return " or ".join(type_name(member) for member in get_args(kind) if member is not type(None))
+    names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
+    return names.get(kind, str(kind).replace("str", "text"))
+
+
+def default(field: Any) -> str:
+    if field.default is not MISSING:
+        value = field.default
+    elif field.default_factory is not MISSING:
+        value = field.default_factory()
+    else:
+        return "needed"
+    if value is None:
+        return ""
+    return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value!r}`".replace("'", '"')
+
+
+def section(cls: type, path: str) -> list[str]:
+    hints, docs = get_type_hints(cls, include_extras=True), field_docs(cls)
+    lines = [f"## `[{path}]`" if path else "## The root", "", inspect.getdoc(cls) or "", ""]
+    lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
+    below: list[str] = []
+    for field in fields(cls):
+        children = configs(hints[field.name])
+        if children:
+            for child in children:
+                below += section(child, f"{path}.{field.name}".lstrip("."))
+            continue
+        meaning = docs.get(field.name, "").replace("|", "\\|")
+        lines.append(f"| `{field.name}` | {type_name(hints[field.name])} | {default(field)} | {meaning} |")
+    return [*lines, "", *below]
+
+
+def recipe_list() -> list[str]:
+    lines = ["## Recipes that come with jumok", "", "| recipe | what it is |", "|---|---|"]
+    for path in sorted((ROOT / "recipes").rglob("*.toml")):
+        first = path.read_text("utf-8").splitlines()[0].removeprefix("# ")
+        lines.append(f"| [{path.relative_to(ROOT)}](../{path.relative_to(ROOT)}) | {first} |")
+    return lines
+
+
+def page() -> str:
+    head = ["# Recipes: every key", "", "Made by `make docs` from the config classes; do not edit.", ""]
+    return "\n".join([*head, *section(Recipe, ""), *recipe_list(), ""])
+
+
+if __name__ == "__main__":
+    if "--check" in sys.argv:
+        sys.exit(0 if PAGE.read_text("utf-8") == page() else "docs/recipes.md is not up to date: run `make docs`")
+    PAGE.write_text(page(), "utf-8")

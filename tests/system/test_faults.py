@@ -1,0 +1,225 @@
+"""Kills, signals, full disks and wrong input: nothing is lost, and every error says what would be right."""
+
+import json
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+SMALL = ["--set", "train.steps=60", "--set", "train.save_every=10", "--set", "train.evaluate_every=30"]
+SMALL += [
+    "--set",
+    "data.n_train=3000",
+    "--set",
+    "data.n_dev=20",
+    "--set",
+    "data.n_test=20",
+    "--set",
+    "model.dropout=0.1",
+]
+
+
+def steps_saved(out: Path) -> list[int]:
+    folder = out / "checkpoints"
+    return sorted(int(p.name[5:]) for p in folder.glob("step-*") if "." not in p.name) if folder.exists() else []
+
+
+def wait_for_step(out: Path, step: int, process) -> None:
+    deadline = time.time() + 120
+    while max(steps_saved(out), default=0) < step:
+        assert process.poll() is None, process.stderr.read().decode()
+        assert time.time() < deadline, "no checkpoint in time"
+        time.sleep(0.02)
+
+
+def losses(out: Path) -> dict[int, float]:
+    """Every logged step; one logged twice must have been the same twice."""
+    found: dict[int, float] = {}
+    for line in (out / "events.jsonl").read_text("utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "step":
+            assert found.setdefault(event["step"], event["loss"]) == event["loss"]
+    return found
+
+
+@pytest.fixture(scope="module")
+def calm(jumok, recipes) -> Path:
+    out = jumok.folder / "calm"
+    jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    return out
+
+
+def test_killed_twice_and_started_again_ends_with_the_same_bytes(jumok, recipes, calm):
+    out = jumok.folder / "killed"
+    for step in (10, 40):
+        process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+        wait_for_step(out, step, process)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+    jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    for file in ("model/model.safetensors", "model/tokenizer.json", "scores.json"):
+        assert (out / file).read_bytes() == (calm / file).read_bytes(), file
+    assert losses(out) == losses(calm)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_it_saves_and_goes_on_later(jumok, recipes, calm, number):
+    out = jumok.folder / f"stopped-{int(number)}"
+    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    wait_for_step(out, 10, process)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert "the same command goes on" in err.decode()
+    jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    assert (out / "model/model.safetensors").read_bytes() == (calm / "model/model.safetensors").read_bytes()
+
+
+def test_second_process_on_the_same_folder_is_refused(jumok, recipes):
+    out = jumok.folder / "busy"
+    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out)
+    try:
+        wait_for_step(out, 100, process)
+        err = jumok("train", recipes / "toy/reverse.toml", "--out", out, code=2).stderr
+        assert "in use by process" in err
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_two_processes_have_the_losses_of_one(jumok, recipes):
+    """torchrun with the same global batch; without dropout, whose masks differ by process."""
+    options = [*SMALL[:-1], "model.dropout=0.0", "--set", "train.steps=15", "--set", "train.accumulate=2"]
+    one, two = jumok.folder / "one", jumok.folder / "two"
+    jumok("train", recipes / "toy/reverse.toml", "--out", one, *options)
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
+    jumok("train", recipes / "toy/reverse.toml", "--out", two, *options, launcher=launcher)
+    assert losses(two) == pytest.approx(losses(one), abs=1e-5)
+    assert (two / "scores.json").exists()
+
+
+def test_output_folder_of_another_recipe_is_refused(jumok, recipes, calm):
+    err = jumok("train", recipes / "toy/copy.toml", "--out", calm, *SMALL, code=2).stderr
+    assert "belongs to another recipe" in err
+    assert "data.problem" in err
+
+
+def test_altered_checkpoint_is_named_and_the_one_before_offered(jumok, recipes):
+    out = jumok.folder / "altered"
+    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    wait_for_step(out, 30, process)
+    process.kill()
+    process.communicate()
+    newest = steps_saved(out)[-1]
+    path = out / "checkpoints" / f"step-{newest}" / "weights.safetensors"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    err = jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL, code=2).stderr
+    assert f"step-{newest}" in err
+    assert f"goes on from step {steps_saved(out)[-2]}" in err
+
+
+def parallel_recipe(folder: Path, **files: str | bytes) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    text = "\n".join(f"{i} house {'big ' * (i % 5)}" for i in range(200)) + "\n"
+    contents = {"train.en": text, "train.ko": text, "dev.en": "1 house\n", "dev.ko": "1 house\n"}
+    contents |= {name.replace("_", "."): value for name, value in files.items()}
+    for name, content in contents.items():
+        (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    (folder / "recipe.toml").write_text(
+        'data = { kind = "parallel", source = "en", target = "ko", train = [["train.en", "train.ko"]],'
+        ' dev = ["dev.en", "dev.ko"] }\n'
+        'tokenizer = { kind = "bpe", vocab_size = 300 }\n'
+        "model = { d_model = 16, d_ff = 32, n_heads = 2, n_layers = 1 }\n"
+        "train = { steps = 4, batch_tokens = 200, evaluate_every = 2, save_every = 2 }\n",
+        "utf-8",
+    )
+    return folder / "recipe.toml"
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ({"train_en": "one\ntwo\n", "train_ko": "하나\n"}, ["train.en", "2", "1", "lines"]),
+        ({"train_en": b"one\ntw\xff\n", "train_ko": "하나\n둘\n"}, ["UTF-8", "train.en:2", "0xff"]),
+        ({"train_en": "", "train_ko": ""}, ["empty corpus"]),
+        ({"train_en": "\n\n", "train_ko": "\n\n"}, ["empty corpus"]),
+    ],
+)
+def test_wrong_data_is_named(jumok, files, words):
+    recipe = parallel_recipe(jumok.folder / f"wrong-{abs(hash(str(files)))}", **files)
+    err = jumok("train", recipe, code=2).stderr
+    for word in words:
+        assert word in err
+    assert "Traceback" not in err
+
+
+def test_missing_data_and_misspelt_keys_are_named_all_at_once(jumok, tmp_path):
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        'data = { kind = "parallel", source = "en", target = "de", train = [["no.en", "no.de"]] }\n'
+        "[model]\nd_modle = 3\nn_heads = 0\n[train]\nsteps = 'many'\n",
+        "utf-8",
+    )
+    err = jumok("train", recipe, code=2).stderr
+    for word in ("model.d_modle", "train.steps", "no such key"):
+        assert word in err
+    recipe.write_text('data = { kind = "parallel", source = "en", target = "de", train = [["no.en", "no.de"]] }\n')
+    err = jumok("train", recipe, code=2).stderr
+    assert "no.en" in err
+    assert "JUMOK_DATA" in err
+    assert "cannot be read" in jumok("train", tmp_path / "absent.toml", code=2).stderr
+
+
+def test_changed_data_is_refused_unless_told(jumok):
+    recipe = parallel_recipe(jumok.folder / "changing")
+    out = jumok.folder / "changing-run"
+    jumok("train", recipe, "--out", out)
+    parallel_recipe(jumok.folder / "changing", dev_en="2 house\n")
+    err = jumok("train", recipe, "--out", out, code=2).stderr
+    assert "data has changed" in err
+    jumok("train", recipe, "--out", out, "--set", "data.when_changed=accept")
+
+
+def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
+    """A file-size limit stands in for a full disk: every write beyond it fails in the kernel."""
+    import resource
+
+    out = jumok.folder / "full"
+    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+    wait_for_step(out, 10, process)
+    process.kill()
+    process.communicate()
+    before = steps_saved(out)
+
+    def small_files() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))
+
+    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out, *SMALL, preexec_fn=small_files)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 1, err.decode()
+    assert "while saving" in err.decode()
+    assert steps_saved(out) == before
+    jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
+
+
+def test_predict_refuses_what_is_no_run_and_what_is_no_text(jumok, reversed_run, tmp_path):
+    assert "no run and no model" in jumok("predict", tmp_path, code=2).stderr
+    err = jumok("predict", reversed_run, stdin=b"1 2\n\xff\xfe\n", code=2).stderr
+    assert "stdin, line 2" in err
+    assert "beam" in jumok("predict", reversed_run, "--set", "beam=0", stdin="1\n", code=2).stderr
+
+
+def test_tokenizer_that_does_not_fit_is_refused(jumok, reversed_run, tmp_path):
+    import shutil
+
+    from jumok.text.tokenizer import Tokenizer, TokenizerConfig
+
+    shutil.copytree(reversed_run / "model", tmp_path / "model")
+    (tmp_path / "model" / "manifest.json").unlink()
+    other = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=64), ["some other words here"])
+    (tmp_path / "model" / "tokenizer.json").write_text(other.to_json(), "utf-8")
+    assert "pieces" in jumok("predict", tmp_path / "model", stdin="1\n", code=2).stderr

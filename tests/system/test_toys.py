@@ -1,0 +1,106 @@
+"""Toys learn through the command line, and everything that can be asked of a trained run is asked."""
+
+import json
+
+import pytest
+
+
+def test_copy_is_learned(jumok, recipes):
+    out = jumok.folder / "copy"
+    jumok("train", recipes / "toy/copy.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))
+    assert scores["test"]["scores"]["exact_match"]["value"] >= 95
+
+
+def test_reverse_is_learned(jumok, reversed_run):
+    result = json.loads(jumok("evaluate", reversed_run, "--json").stdout)
+    exact = result["splits"]["test"]["scores"]["exact_match"]
+    assert exact["value"] >= 85
+    assert exact["low"] <= exact["value"] <= exact["high"]
+    assert exact["n"] == 200
+    stored = json.loads((reversed_run / "scores.json").read_text("utf-8"))
+    assert stored["test"]["scores"]["exact_match"]["value"] == pytest.approx(exact["value"])
+
+
+def test_run_folder_has_what_the_design_says(reversed_run):
+    names = {path.name for path in reversed_run.iterdir()}
+    assert {"recipe.json", "events.jsonl", "checkpoints", "model", "scores.json"} <= names
+    model = {path.name for path in (reversed_run / "model").iterdir()}
+    assert {"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"} <= model
+    assert {"generation_config.json", "README.md"} <= model
+    checkpoint = next((reversed_run / "checkpoints").iterdir())
+    assert {"weights.safetensors", "optimizer.safetensors", "progress.json", "manifest.json"} == {
+        path.name for path in checkpoint.iterdir()
+    }
+    events = [json.loads(line) for line in (reversed_run / "events.jsonl").read_text("utf-8").splitlines()]
+    assert [e["step"] for e in events if e["event"] == "step"] == list(range(1, 601))
+    assert events[-1] == {**events[-1], "event": "finished", "reason": "steps"}
+
+
+def test_predict_is_a_line_in_a_line_out(jumok, reversed_run):
+    out = jumok("predict", reversed_run, stdin="1 2 3 4 5\n\n9 8 7\n").stdout
+    assert out == "5 4 3 2 1\n\n7 8 9\n"
+
+
+def test_predict_json_has_alternatives_and_alignment(jumok, reversed_run):
+    out = jumok("predict", reversed_run, "--json", "--set", "n_best=3", stdin="1 2 3 4 5\n").stdout
+    (prediction,) = json.loads(out)["predictions"]
+    assert prediction["text"] == "5 4 3 2 1"
+    assert len(prediction["alternatives"]) == 2
+    rows = prediction["alignment"]["weights"]
+    assert all(sum(row) == pytest.approx(1, abs=0.01) for row in rows)
+
+
+def test_prefix_is_kept(jumok, reversed_run):
+    assert jumok("predict", reversed_run, "--prefix", "3 2", stdin="1 2 3 4 5\n").stdout.startswith("3 2")
+
+
+def test_ensemble_of_a_run_with_itself_is_the_run(jumok, reversed_run):
+    text = "4 0 4 1 9\n2 2 7\n"
+    alone = jumok("predict", reversed_run, stdin=text).stdout
+    assert jumok("predict", reversed_run, "--with", reversed_run, stdin=text).stdout == alone
+
+
+def test_output_does_not_depend_on_the_batch(reversed_run):
+    """200 sentences alone, together and shuffled, from the model folder."""
+    from random import Random
+
+    import jumok as package
+    from jumok.data.synthetic import generate
+
+    predictor = package.load(reversed_run)
+    texts = [source for source, _ in generate("reverse", "test", n=200, seed=1, max_len=10)]
+    together = predictor(texts)
+    assert [predictor([text])[0] for text in texts] == together
+    order = Random(3).sample(range(200), 200)
+    assert predictor([texts[i] for i in order]) == [together[i] for i in order]
+
+
+def test_compare_with_itself_finds_no_difference(jumok, reversed_run):
+    result = json.loads(jumok("compare", reversed_run, reversed_run, "--json").stdout)
+    for comparison in result["splits"]["test"]:
+        assert comparison["difference"] == 0
+        assert comparison["p_value"] == 1
+
+
+def test_show_counts_parameters(jumok, recipes, reversed_run):
+    shown = json.loads(jumok("show", recipes / "paper/base.toml", "--json").stdout)
+    assert shown["cost"]["parameters"]["total"] == pytest.approx(shown["recipe"]["published"]["parameters"], rel=0.04)
+    assert "65,000,000" in jumok("show", recipes / "paper/base.toml").stdout
+    assert json.loads(jumok("show", reversed_run, "--json").stdout)["scores"]["test"]
+
+
+def test_doctor_looks_at_a_run_and_at_files(jumok, reversed_run):
+    assert jumok("doctor", reversed_run)
+    source, target = jumok.folder / "bad.en", jumok.folder / "bad.ko"
+    lines = [f"line number {'very ' * (i % 7)}{i}" for i in range(300)]
+    source.write_text("\n".join(lines) + "\n", "utf-8")
+    target.write_text("\n".join(lines[:120] + lines[121:]) + "\n", "utf-8")
+    found = json.loads(jumok("doctor", source, target, "--json", code=2).stdout)["findings"]
+    assert any(finding["kind"] == "misaligned" and "299" in finding["message"] for finding in found)
+
+
+def test_same_command_again_after_the_end_changes_nothing(jumok, recipes, reversed_run):
+    before = (reversed_run / "model" / "model.safetensors").read_bytes()
+    jumok("train", recipes / "toy/reverse.toml", "--out", reversed_run)
+    assert (reversed_run / "model" / "model.safetensors").read_bytes() == before
