@@ -7,13 +7,15 @@ imported when its command runs, so that help is immediate.
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jumok.errors import DataError, InputError, JumokError, RecipeError
 from jumok.version import __version__
@@ -85,7 +87,9 @@ def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
 
     loaded = load_recipe(recipe, overrides or [])
     with TrainingReport(loaded, out, talk) as report:
-        outcome = run_training(loaded, out, began=report.began, watch=report.watch)
+        outcome = run_training(
+            loaded, out, began=report.began, watch=report.watch, scoring=lambda split, n: _bar(f"scoring {split}", n)
+        )
     report.finish(outcome.finished)
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
@@ -103,8 +107,8 @@ def evaluate(run: RunArgument, data: OtherData = None, ensemble: Ensemble = None
     results: dict[str, Any] = {}
     findings = {}
     for split, pairs in _splits(run, data).items():
-        with _busy(f"{split}: {len(pairs)} sentences", quiet=as_json):
-            results[split], outputs = evaluate_predictor(predictor, pairs)
+        with _bar(split, len(pairs), quiet=as_json) as done:
+            results[split], outputs = evaluate_predictor(predictor, pairs, done=done)
         findings[split] = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
@@ -161,8 +165,10 @@ def compare(
     results = {}
     for split, pairs in _splits(first, data).items():
         sources, references = [p.source for p in pairs], [p.target for p in pairs]
-        with _busy(f"{split}: {len(pairs)} sentences, twice", quiet=as_json):
-            results[split] = compare_translations(a(sources), b(sources), references, target_language=a.facts["target"])
+        with _bar(split, 2 * len(pairs), quiet=as_json) as done:
+            outputs_a, outputs_b = a(sources, done=done), b(sources, done=done)
+        language = a.facts["target"]
+        results[split] = compare_translations(outputs_a, outputs_b, references, target_language=language)
     if as_json:
         plain = {split: [asdict(comparison) for comparison in found] for split, found in results.items()}
         _print_json({"runs": [str(first), str(second)], "splits": plain})
@@ -216,15 +222,15 @@ def doctor(
         from jumok.predictor import load
 
         pairs = next(iter(_splits(what[0], None).values()))
-        with _busy(f"decoding {len(pairs)} sentences", quiet=as_json):
-            outputs = load(what[0])([pair.source for pair in pairs])
+        with _bar("decoding", len(pairs), quiet=as_json) as done:
+            outputs = load(what[0])([pair.source for pair in pairs], done=done)
         findings = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
     else:
         splits, languages, files = _doctor_splits(what, source, target)
         findings = [finding for pair in files for finding in examine_parallel_files(*pair)]
         # Files of different length cannot be read as pairs; that is the finding.
         if not any(finding.severity == "error" for finding in findings):
-            with _busy("reading", quiet=as_json):
+            with talk.status("reading"):
                 findings += examine_pairs(splits, source=languages[0], target=languages[1])
     if as_json:
         _print_json({"findings": [asdict(finding) for finding in findings]})
@@ -345,10 +351,18 @@ def _input_lines(file: Path | None) -> Iterator[str]:
             ) from error
 
 
-def _busy(what: str, *, quiet: bool) -> Any:
-    from contextlib import nullcontext
-
-    return talk.status(what) if talk.is_terminal and not quiet else nullcontext()
+@contextmanager
+def _bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A progress bar on a terminal, a line anywhere else; its value is told how many more are done."""
+    if quiet or not talk.is_terminal:
+        if not quiet:
+            talk.print(f"{what}: {total} sentences")
+        yield lambda n: None
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=talk, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda n: bar.advance(task, n)
 
 
 def _print_json(value: Any) -> None:

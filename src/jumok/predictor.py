@@ -1,6 +1,6 @@
 """Run folder -> predict(texts): what the command line, the server and the tests all use."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -63,16 +63,21 @@ class Predictor:
                 )
         self.decode = DecodeConfig(**self.facts["decode"])
 
-    def __call__(self, texts: Sequence[str]) -> list[str]:
-        return [prediction.text for prediction in self.predict(texts)]
+    def __call__(self, texts: Sequence[str], *, done: Callable[[int], None] = lambda n: None) -> list[str]:
+        return [prediction.text for prediction in self.predict(texts, done=done)]
 
     def predict(
-        self, texts: Sequence[str], *, prefixes: Sequence[str] | None = None, **options: object
+        self,
+        texts: Sequence[str],
+        *,
+        prefixes: Sequence[str] | None = None,
+        done: Callable[[int], None] = lambda n: None,
+        **options: object,
     ) -> list[Prediction]:
         """Predictions in the order of the texts; `options` replace fields of the recipe's [decode].
 
         An empty text gives an empty output without asking the model. `prefixes` are beginnings that the outputs
-        have to have.
+        have to have; `done` is told how many texts have been finished since it was told last.
         """
         try:
             decode = replace(self.decode, **options)  # type: ignore[arg-type]
@@ -84,7 +89,7 @@ class Predictor:
         if prefixes is not None:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
         self._refuse_too_long([sources[i] for i in asked] + (forced or []))
-        found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced)
+        found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced, done=done)
         predictions = [Prediction("", 0.0, []) for _ in texts]
         for i, hypotheses in zip(asked, found, strict=True):
             ranked = [Prediction(self.tokenizers.target.decode(h.ids), h.score, []) for h in hypotheses]

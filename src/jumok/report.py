@@ -1,6 +1,7 @@
 """What a person sees: a progress bar or plain lines while training, tables of scores, findings and costs."""
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +15,7 @@ from rich.table import Table
 
 from jumok.assemble import Run
 from jumok.doctor import Finding
+from jumok.errors import InputError
 from jumok.recipe import Recipe, recipe_tree
 from jumok.score.significance import Comparison
 from jumok.show import Cost
@@ -39,6 +41,8 @@ class TrainingReport:
         self.board: Any = None
 
     def __enter__(self) -> "TrainingReport":
+        if os.environ.get("RANK", "0") == "0":
+            self.console.print(f"{self.out}: reading the data")
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: BaseException | None, __: TracebackType | None) -> None:
@@ -59,8 +63,10 @@ class TrainingReport:
         for warning in run.warnings:
             self.console.print(f"note: {warning}", markup=False)
         if self.recipe.train.tensorboard:
-            from torch.utils.tensorboard import SummaryWriter
-
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise InputError("TensorBoard is not installed", right="pip install 'jumok[tensorboard]'") from error
             self.board = SummaryWriter(str(self.out / "tensorboard"))
         if self.console.is_terminal:
             self.bar = Progress(

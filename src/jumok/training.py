@@ -51,8 +51,18 @@ def interruptible() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def run_training(recipe: Recipe, out: Path, *, began: Callable[[Run], None], watch: Callable[[Event], None]) -> Outcome:
-    """Train into `out`, telling `watch` every event; the model and its scores are written at the end."""
+def run_training(
+    recipe: Recipe,
+    out: Path,
+    *,
+    began: Callable[[Run], None],
+    watch: Callable[[Event], None],
+    scoring: Callable[[str, int], Any],
+) -> Outcome:
+    """Train into `out`, telling `watch` every event; the model and its scores are written at the end.
+
+    `scoring(split, sentences)` opens a progress bar: a context whose value is told what is done.
+    """
     folder = RunFolder(out)
     run = assemble(recipe, folder)
     began(run)
@@ -66,7 +76,7 @@ def run_training(recipe: Recipe, out: Path, *, began: Callable[[Run], None], wat
                 if isinstance(event, Finished):
                     finished = event
         if run.group.rank == 0 and finished.reason != "interrupted" and not folder.scores.exists():
-            finish(run)
+            finish(run, scoring)
         run.group.barrier()
     finally:
         leave_group(run.group)
@@ -74,7 +84,7 @@ def run_training(recipe: Recipe, out: Path, *, began: Callable[[Run], None], wat
     return Outcome(finished, asked[0] if asked and finished.reason == "interrupted" else None)
 
 
-def finish(run: Run) -> None:
+def finish(run: Run, scoring: Callable[[str, int], Any]) -> None:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
     for leftover in run.folder.path.glob("model.*-*"):  # of a process that was killed right here
@@ -86,15 +96,18 @@ def finish(run: Run) -> None:
     for split in splits:
         pairs = list(Corpus(run.recipe.data, split, seed=run.recipe.seed))
         if pairs:
-            scores[split] = evaluate(predictor, pairs)[0]
+            with scoring(split, len(pairs)) as done:
+                scores[split] = evaluate(predictor, pairs, done=done)[0]
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
 
 
-def evaluate(predictor: Predictor, pairs: list[Pair]) -> tuple[dict[str, Any], list[str]]:
+def evaluate(
+    predictor: Predictor, pairs: list[Pair], *, done: Callable[[int], None] = lambda n: None
+) -> tuple[dict[str, Any], list[str]]:
     """Scores with intervals and signatures of the predictor's outputs, and the outputs."""
-    outputs = predictor([pair.source for pair in pairs])
+    outputs = predictor([pair.source for pair in pairs], done=done)
     references = [pair.target for pair in pairs]
     sources = [pair.source for pair in pairs]
     language = predictor.facts["target"]

@@ -1,7 +1,7 @@
 """Translation, and everything else that has the shape text in, text out."""
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from math import exp
@@ -168,8 +168,12 @@ def translate(
     *,
     prefixes: Sequence[Sequence[int]] | None = None,
     batch_tokens: int = 4096,
+    done: Callable[[int], None] = lambda n: None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each source (ids with their end), in the order of the sources."""
+    """The hypotheses of each source (ids with their end), in the order of the sources.
+
+    `done` is told how many sentences each batch has finished.
+    """
     sizes = np.array([len(source) for source in sources], dtype=np.int64)
     beams = config.beam if config.method == "beam" else 1
     results: list[list[Hypothesis]] = [[] for _ in sources]
@@ -194,6 +198,7 @@ def translate(
             state = states[0] if len(states) == 1 else EnsembleState(states)
             for i, found in zip(rows, search(decoder, state, requests, config, eos_id=EOS_ID), strict=True):
                 results[i] = found
+        done(len(rows))
     return results
 
 
