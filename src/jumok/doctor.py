@@ -111,7 +111,7 @@ _REPETITIONS = (
     r"\b(\w+(?:\W+\w+){0,3})(?:\W+\1\b){TIMES}",
     r"(?<!\S)(\S+(?:\s+\S+){0,3})(?:\s+\1(?!\S)){TIMES}",
     # Laughter, too, repeats a letter or a syllable: shorter pieces must go on for longer.
-    r"([^\W\d_])\1{11}|([^\W\d_]{2})\2{5}|([^\W\d_]{3,8}?)\3{TIMES}",
+    r"([^\W\d_]{2})\1{5}|([^\W\d_]{3,8}?)\2{TIMES}",
 )
 _LOWERCASE_WORD = re.compile(r"(?<!\S)[a-zß-ÿ]{2,}(?!\S)")
 

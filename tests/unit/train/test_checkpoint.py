@@ -190,7 +190,7 @@ def test_damage_is_found_and_named(name: str, damage: Callable[[Path], None], ch
         checkpoints.restore(net, optimizer)
     where = checkpoints.path(6) if name == "manifest.json" else checkpoints.path(6) / name
     assert caught.value.where == str(where)
-    assert f"delete {checkpoints.path(6)}" in (caught.value.right or "")
+    assert f"rm -r {checkpoints.path(6)}" in (caught.value.right or "")
     assert "step 3" in (caught.value.right or "")
     assert same(net, trained(seed=50)[0])  # nothing was loaded
     with pytest.raises(CheckpointError):

@@ -304,7 +304,7 @@ def test_a_finished_run_does_nothing(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
     task = Toy()
     again = run(tmp_path, task=task)
-    assert again.events == [Resumed(11)]
+    assert again.events == [Resumed(11), Finished(11, "steps")]
     assert task.in_training == []
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
@@ -479,7 +479,7 @@ def test_patience_ends_the_run(stop_at: int | None, tmp_path: Path) -> None:
     assert ran.events[-1] == Finished(6, "patience")
     assert ran.checkpoints.steps()[-1] == 6
     assert json.loads(ran.files(6)["progress.json"])["finished"] is True
-    assert run(tmp_path, config).events == [Resumed(6)]
+    assert run(tmp_path, config).events == [Resumed(6), Finished(6, "patience")]
 
 
 # configuration
