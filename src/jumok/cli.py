@@ -96,7 +96,13 @@ def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
 
 
 @app.command()
-def evaluate(run: RunArgument, data: OtherData = None, ensemble: Ensemble = None, as_json: AsJson = False) -> None:
+def evaluate(
+    run: RunArgument,
+    data: OtherData = None,
+    ensemble: Ensemble = None,
+    overrides: Decoding = None,
+    as_json: AsJson = False,
+) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
     from jumok.doctor import examine_outputs
     from jumok.predictor import load
@@ -108,7 +114,7 @@ def evaluate(run: RunArgument, data: OtherData = None, ensemble: Ensemble = None
     findings = {}
     for split, pairs in _splits(run, data).items():
         with _bar(split, len(pairs), quiet=as_json) as done:
-            results[split], outputs = evaluate_predictor(predictor, pairs, done=done)
+            results[split], outputs = evaluate_predictor(predictor, pairs, done=done, **_options(overrides))
         findings[split] = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:

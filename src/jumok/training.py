@@ -104,10 +104,11 @@ def finish(run: Run, scoring: Callable[[str, int], Any]) -> None:
 
 
 def evaluate(
-    predictor: Predictor, pairs: list[Pair], *, done: Callable[[int], None] = lambda n: None
+    predictor: Predictor, pairs: list[Pair], *, done: Callable[[int], None] = lambda n: None, **options: Any
 ) -> tuple[dict[str, Any], list[str]]:
     """Scores with intervals and signatures of the predictor's outputs, and the outputs."""
-    outputs = predictor([pair.source for pair in pairs], done=done)
+    predictions = predictor.predict([pair.source for pair in pairs], done=done, **options)
+    outputs = [prediction.text for prediction in predictions]
     references = [pair.target for pair in pairs]
     sources = [pair.source for pair in pairs]
     language = predictor.facts["target"]
