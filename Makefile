@@ -28,10 +28,10 @@ check: install ## Format, lint, types, import layers, generated docs
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
 
-fast: install ## The fast tiers: unit, contracts, golden, docs
+fast: install ## The fast tiers: unit, contracts, golden
 	$(BIN)/python -m pytest -q -n 2 -m "not system"
 
-system: install ## The slow tier: toys trained through the command line
+system: install ## The slow tiers: toys trained through the command line, the README
 	$(BIN)/python -m pytest -q -n 2 -m system
 
 test: check fast system ## Everything; what continuous integration runs

@@ -1,4 +1,4 @@
-"""jumok: from raw text to a working, inspectable, servable sequence model."""
+"""jumok: from raw text to a working, inspectable sequence model."""
 
 from typing import TYPE_CHECKING, Any
 

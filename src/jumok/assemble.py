@@ -1,4 +1,4 @@
-"""Recipe -> Run: the only place that chooses classes and puts the parts together."""
+"""Recipe -> Run: the place where the parts are chosen and put together."""
 
 import hashlib
 import json
@@ -64,7 +64,7 @@ class Run:
                 return checkpoints.average(planned[-config.keep_last :])
             case "best":
                 progress = json.loads((checkpoints.path(last) / "progress.json").read_text("utf-8"))
-                return checkpoints.weights(progress["best_step"])
+                return checkpoints.weights(progress["best_step"] or last)  # no evaluation was a number
             case "last":
                 return checkpoints.weights(last)
 
@@ -150,7 +150,10 @@ def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str
         path = cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
         if path.exists():
             return Tokenizer.load(path)
-        tokenizer = Tokenizer.train(config, corpus.texts(side))
+        try:
+            tokenizer = Tokenizer.train(config, corpus.texts(side))
+        except DataError as error:
+            raise DataError(error.what, where=error.where or corpus.name, right=error.right) from error
         path.parent.mkdir(parents=True, exist_ok=True)
         building = path.with_suffix(f".tmp-{os.getpid()}")
         building.write_text(tokenizer.to_json(), "utf-8")

@@ -21,7 +21,7 @@ from jumok.errors import DataError, InputError, JumokError, RecipeError
 from jumok.version import __version__
 
 app = typer.Typer(
-    help="From raw text to a working, inspectable, servable sequence model.",
+    help="From raw text to a working, inspectable sequence model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     add_completion=False,
@@ -67,7 +67,7 @@ def _version(wanted: bool) -> None:
 def root(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
 ) -> None:
-    """From raw text to a working, inspectable, servable sequence model."""
+    """From raw text to a working, inspectable sequence model."""
 
 
 @app.command()

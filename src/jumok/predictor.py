@@ -1,4 +1,4 @@
-"""Run folder -> predict(texts): what the command line, the server and the tests all use."""
+"""Run folder -> predict(texts): the one way from text to output, for the command line, Python and the tests."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

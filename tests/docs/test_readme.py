@@ -50,7 +50,10 @@ def test_command_runs(checkout, command):
     if " train " in command:
         command += " " + SHORT
     out = run(command.replace(".venv/bin/", ""), checkout)
-    assert " train " in command or out.strip()
+    if " predict " in command:
+        assert out.count("\n") == 1  # a line in, a line out; after twelve steps it may be an empty one
+    else:
+        assert " train " in command or out.strip()
 
 
 def test_python_example_runs(checkout):

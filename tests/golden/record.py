@@ -1,6 +1,7 @@
 """First losses of the toy recipes, written to losses.json: a change that should not move numbers must not move them."""
 
 import json
+import os
 import tempfile
 from itertools import islice
 from pathlib import Path
@@ -34,6 +35,7 @@ def first_losses(recipe: str, out: Path) -> list[float]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
+        os.environ["JUMOK_CACHE"] = folder
         losses = {recipe: first_losses(recipe, Path(folder) / str(i)) for i, recipe in enumerate(RECIPES)}
     LOSSES.write_text(json.dumps(losses, indent=1) + "\n", "utf-8")
 

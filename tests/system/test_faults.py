@@ -148,9 +148,9 @@ def parallel_recipe(folder: Path, **files: str | bytes) -> Path:
         ({"train_en": "\n\n", "train_ko": "\n\n"}, ["empty corpus"]),
     ],
 )
-def test_wrong_data_is_named(jumok, files, words):
-    recipe = parallel_recipe(jumok.folder / f"wrong-{abs(hash(str(files)))}", **files)
-    err = jumok("train", recipe, code=2).stderr
+def test_wrong_data_is_named(jumok, tmp_path, files, words):
+    recipe = parallel_recipe(tmp_path, **files)
+    err = jumok("train", recipe, "--out", tmp_path / "run", code=2).stderr
     for word in words:
         assert word in err
     assert "Traceback" not in err

@@ -22,7 +22,7 @@ def test_reverse_is_learned(jumok, reversed_run):
     assert stored["test"]["scores"]["exact_match"]["value"] == pytest.approx(exact["value"])
 
 
-def test_run_folder_has_what_the_design_says(reversed_run):
+def test_run_folder_has_all_its_files(reversed_run):
     names = {path.name for path in reversed_run.iterdir()}
     assert {"recipe.json", "events.jsonl", "checkpoints", "model", "scores.json"} <= names
     model = {path.name for path in (reversed_run / "model").iterdir()}

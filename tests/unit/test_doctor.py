@@ -348,7 +348,7 @@ CLOSE_GERMAN = "Mach das Fenster zu, ehe du heute aus dem Haus gehst."
         (None, "An extremely good book", "Ein sehr sehr sehr gutes Buch", None),
         (None, "No, no, no, no!", "Nein nein nein nein!", None),
         (None, "1 1 1 1 1 2", "2 1 1 1 1 1", None),
-        (None, "Hahaha", "하하하하하하", None),
+        (None, "He laughed.", "하하하하하하", None),
         (None, "It costs one trillion.", "Es kostet 1000000000000.", None),
         (None, "He laughed on and on.", "ha ha ha ha", "ha ha ha ha ha"),
         ("empty", "Where is the key?", " ", "Wo ist der Schlüssel?"),

@@ -19,7 +19,7 @@ CHUNK = 4096
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParallelData:
-    """Pairs of texts in files: two line-aligned files, or one TSV, PO, MO or TMX file (.gz too)."""
+    """Pairs of texts in files: two line-aligned files, or one TSV, PO, TMX (.gz too) or MO file."""
 
     kind: Literal["parallel"] = "parallel"
     source: str

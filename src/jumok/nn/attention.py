@@ -21,7 +21,7 @@ class Attended:
 
 
 def attend(scores: Tensor, values: Tensor, mask: Tensor | None) -> Attended:
-    """Where all attention ends, whatever made the scores.
+    """Where attention ends, whatever made the scores; fused kernels have to equal it.
 
         alpha = softmax(scores)      context = alpha values
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jumok.data.batching import Indices, epoch_batches, sorted_batches
+from jumok.data.batching import POOL, Indices, epoch_batches, sorted_batches
 from jumok.data.shards import Shards
 from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
 from jumok.models.transformer import Transformer
@@ -107,14 +107,19 @@ class TranslationTask:
 
     def batches(self, epoch: int) -> Iterator[Indices]:
         source, target = self.train.fields["source"], self.train.fields["target"]
-        yield from epoch_batches(
+        taken = 0
+        for examples in epoch_batches(
             len(self.train),
             lengths=lambda examples: np.stack([source.lengths(examples), target.lengths(examples)], axis=1),
             batch_tokens=self.batch_tokens,
             seed=self.seed,
             epoch=epoch,
-        )
-        self.train.release_pages()
+        ):
+            yield examples
+            taken += len(examples)
+            if taken >= POOL:
+                self.train.release_pages()
+                taken = 0
 
     def batch(self, examples: Indices) -> Batch:
         source, target = self.train.fields["source"], self.train.fields["target"]

@@ -40,7 +40,7 @@ class TokenizerConfig:
     kind: Kind = "bpe"
     """character and bpe know every text (rare characters become bytes); word and wordpiece have `<unk>`"""
     vocab_size: int = 8000
-    """pieces in the vocabulary, special tokens and bytes included; an upper bound"""
+    """pieces in the vocabulary, special ones and bytes included; an upper bound"""
     joint: bool = True
     """one vocabulary for source and target"""
     lowercase: bool = False
@@ -174,12 +174,11 @@ def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
 
 
 def _words_with_spaces() -> pre_tokenizers.PreTokenizer:
-    """Words keep the mark of their leading space, punctuation and digits stand alone: nothing is lost."""
+    """Words keep the mark of their leading space, punctuation stands alone: nothing is lost."""
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True),
             pre_tokenizers.Punctuation(behavior="isolated"),
-            pre_tokenizers.Digits(individual_digits=True),
         ]
     )
 
@@ -238,7 +237,7 @@ def _train_bpe(
     counts = _count_characters(lines, normalizer)
     counts[SPACE] = counts.pop(" ", 0) + 1
     _refuse_empty(counts)
-    # Half of the room at most goes to single characters: rarer ones are spelt as bytes.
+    # Half of the room (but 64 at least) goes to single characters at most: rarer ones are spelt as bytes.
     alphabet = _most_common(counts, room if config.kind == "character" else min(room, max(room // 2, 64)))
     if SPACE not in alphabet:
         alphabet[-1] = SPACE
@@ -313,4 +312,6 @@ def _refuse_surrogates(text: str) -> None:
 
 def _refuse_empty(counts: Counter[str]) -> None:
     if not any(re.search(r"\S", token) for token in counts if token != SPACE):
-        raise DataError("no text to train a tokenizer on", right="a corpus with at least one non-empty line")
+        raise DataError(
+            "empty corpus: no text to train a tokenizer on", right="a corpus with at least one non-empty line"
+        )

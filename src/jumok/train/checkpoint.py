@@ -61,7 +61,7 @@ def cannot_write(folder: Path, error: Exception) -> RunError:
 
 
 def verify_folder(folder: Path) -> None:
-    """Refuse a folder that is not byte for byte what was written."""
+    """Refuse a folder in which a file is missing or not byte for byte what was written."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
     except (OSError, ValueError) as error:

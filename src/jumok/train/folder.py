@@ -14,7 +14,7 @@ from jumok.train.loop import Event
 
 
 class RunFolder:
-    """RUN/ as the design draws it."""
+    """RUN/ and its files."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -26,7 +26,7 @@ class RunFolder:
         self._lock: IO[str] | None = None
 
     def lock(self) -> None:
-        """Held until this process ends, however it ends; a second process is refused."""
+        """Held until `unlock` or until this process ends, however it ends; a second process is refused."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("a+")
