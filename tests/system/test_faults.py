@@ -142,7 +142,7 @@ def parallel_recipe(folder: Path, **files: str | bytes) -> Path:
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ({"train_en": "one\ntwo\n", "train_ko": "하나\n"}, ["train.en", "2", "1", "lines"]),
+        ({"train_en": "one\ntwo\n", "train_ko": "하나\n"}, ["train.en", "2 and 1", "line counts"]),
         ({"train_en": b"one\ntw\xff\n", "train_ko": "하나\n둘\n"}, ["UTF-8", "train.en:2", "0xff"]),
         ({"train_en": "", "train_ko": ""}, ["empty corpus"]),
         ({"train_en": "\n\n", "train_ko": "\n\n"}, ["empty corpus"]),

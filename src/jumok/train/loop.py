@@ -3,7 +3,7 @@
     loss = sum of all micro-batches' totals / count of all their targets, over every process
 
 so that padding, accumulation and the number of processes do not change it. What is random in a step is a function
-of (seed, step, rank), and the order of examples of (seed, epoch): to go on, a checkpoint needs its step, epoch and batch.
+of (seed, step, rank), the order of examples of (seed, epoch): to go on, a checkpoint needs its step, epoch and batch.
 """
 
 from collections.abc import Callable, Iterator
