@@ -258,7 +258,8 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
         print_scores(console, split, result)
     samples = _splits(out, None)["test"][:12]
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
-    console.print(f'\nTry it:\n  echo "two hundred thirty-four thousand five hundred six" | jumok predict {out}')
+    text = "two hundred thirty-four thousand five hundred six"
+    console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
 
 
 def _shipped_recipe(name: str) -> Path:

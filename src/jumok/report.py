@@ -128,13 +128,15 @@ class TrainingReport:
 
 def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
-    for name in ("metric", "score", "95 % interval", "signature"):
-        right = name in ("score", "95 % interval")
-        table.add_column(name, justify="right" if right else "left", overflow="fold", no_wrap=right)
+    for name in ("metric", "score", "95 % interval", "sentences"):
+        table.add_column(name, justify="left" if name == "metric" else "right")
     for score in [*result["scores"].values(), *result["bleu_by_source_words"]]:
         interval = f"{score['low']:.2f} – {score['high']:.2f}"
-        table.add_row(score["name"], f"{score['value']:.2f}", interval, f"n:{score['n']}|{score['signature']}")
+        table.add_row(score["name"], f"{score['value']:.2f}", interval, str(score["n"]))
     console.print(table)
+    for score in result["scores"].values():
+        console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
+    console.print()
 
 
 def print_comparisons(console: Console, title: str, comparisons: Sequence[Comparison]) -> None:
