@@ -1,5 +1,7 @@
 """Run folder -> predict(texts): the one way from text to output, for the command line, Python and the tests."""
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +14,7 @@ from jumok.errors import CheckpointError, InputError
 from jumok.hub.folder import build, read_model
 from jumok.models.transformer import AttentionMaps, Transformer
 from jumok.tasks.translation import Tokenizers, pad, translate
-from jumok.text.tokenizer import EOS_ID
+from jumok.text.tokenizer import EOS_ID, Tokenizer
 from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
 
 
@@ -35,6 +37,8 @@ class Alignment:
     """a row for each target piece: its attention over the source pieces, mean over layers and heads"""
     links: list[tuple[int, int]]
     """(source, target) for the source piece that each target piece looked at most"""
+    words: list[tuple[int, int]]
+    """the same between words, counted from 0 and split at white space: the usual alignment format"""
 
 
 class Predictor:
@@ -108,11 +112,14 @@ class Predictor:
             model.decode(model.encode(source, mask), mask, target, maps=maps)
         weights = torch.stack(maps.cross).mean(dim=(0, 2))[0]
         best = weights[:, : len(source_ids) - 1].argmax(dim=-1).tolist() if len(source_ids) > 1 else []
+        links = [(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID]
+        source_words, target_words = _word_of(tokenizers.source, text), _word_of(tokenizers.target, output)
         return Alignment(
             source=tokenizers.source.pieces(source_ids),
             target=tokenizers.target.pieces(target_ids),
             weights=[[round(w, 4) for w in row] for row in weights.tolist()],
-            links=[(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID],
+            links=links,
+            words=sorted({(source_words[s], target_words[t]) for s, t in links}),
         )
 
     def _refuse_too_long(self, texts: Sequence[Sequence[int]]) -> None:
@@ -125,6 +132,13 @@ class Predictor:
                     f"a text has {longest} pieces; the model learned {room} positions",
                     right=f"texts of fewer than {room} pieces, or a model with sinusoidal positions",
                 )
+
+
+def _word_of(tokenizer: Tokenizer, text: str) -> list[int]:
+    """For each piece of a text the number of the word that it stands in."""
+    starts = [match.start() for match in re.finditer(r"\S+", text)]
+    offsets = tokenizer.encode_with_offsets(text).offsets
+    return [max(bisect_right(starts, start) - 1, 0) for start, _ in offsets]
 
 
 def load(*runs: str | Path, device: str = "auto") -> Predictor:

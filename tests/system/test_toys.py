@@ -49,6 +49,19 @@ def test_predict_json_has_alternatives_and_alignment(jumok, reversed_run):
     assert len(prediction["alternatives"]) == 2
     rows = prediction["alignment"]["weights"]
     assert all(sum(row) == pytest.approx(1, abs=0.01) for row in rows)
+    # A model that reverses looks at the words from the last to the first.
+    assert {(source, target) for source, target in prediction["alignment"]["words"]} <= {
+        (source, target) for source in range(5) for target in range(5)
+    }
+    assert len({target for _, target in prediction["alignment"]["words"]}) == 5
+
+
+def test_tensorboard_when_asked(jumok, recipes):
+    out = jumok.folder / "board"
+    options = [f"train.{key}" for key in ("steps=4", "tensorboard=true", "save_every=4", "evaluate_every=4")]
+    options += ["data.n_train=500", "data.n_dev=5", "data.n_test=5"]
+    jumok("train", recipes / "toy/copy.toml", "--out", out, *(x for option in options for x in ("--set", option)))
+    assert [path for path in (out / "tensorboard").iterdir() if path.stat().st_size > 100]
 
 
 def test_prefix_is_kept(jumok, reversed_run):
