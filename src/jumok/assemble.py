@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from jumok.data.corpus import Corpus, ParallelData, Split, open_shards
-from jumok.errors import CheckpointError, DataError
+from jumok.errors import CheckpointError, DataError, RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models.transformer import Transformer
 from jumok.recipe import Recipe, recipe_tree
@@ -98,6 +98,8 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
         group.barrier()
     cache = cache_folder()
     tokenizers = prepare_tokenizers(recipe.tokenizer, corpora["train"], fingerprints["train"], cache)
+    if group.rank == 0:
+        _claim_tokenizers(folder, tokenizers)
     shards = open_shards(
         corpora["train"],
         source=tokenizers.source,
@@ -175,7 +177,10 @@ def cache_folder() -> Path:
 
 
 def choose_device(name: str) -> torch.device:
-    if name != "auto":
+    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not available.get(name, True):
+        raise RecipeError(f"there is no {name} here", where="train.device", right='"auto" or "cpu"')
+    if name not in ("auto", "cuda"):
         return torch.device(name)
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
@@ -195,7 +200,7 @@ def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], gr
         "processes": group.world,
     }
     stored = folder.stored()
-    if stored is None:
+    if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
         folder.store(facts)
         return []
     # Where the files lie may change, and so may what to do about it; what is in them is compared by hash.
@@ -209,12 +214,25 @@ def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], gr
             right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same",
         )
     if changed:
-        folder.store(facts)
+        folder.store({**facts, "tokenizers": stored.get("tokenizers")})
     return [
         f"{name} was {stored.get(name)} when the run began and is {facts[name]}: the result may differ in its last bits"
         for name in ("jumok", "torch", "threads", "processes")
         if stored.get(name) != facts[name]
     ]
+
+
+def _claim_tokenizers(folder: RunFolder, tokenizers: Tokenizers) -> None:
+    """Weights mean nothing with another vocabulary: a run keeps the one that it began with."""
+    facts = folder.stored() or {}
+    hashes = [tokenizers.source.sha256, tokenizers.target.sha256]
+    if folder.checkpoints.steps() and (facts.get("tokenizers") or hashes) != hashes:
+        raise CheckpointError(
+            "the tokenizer does not fit the checkpoint: the changed data gives another vocabulary",
+            where=folder.path,
+            right="the training data that the run began with, or another --out",
+        )
+    folder.store({**facts, "tokenizers": hashes})
 
 
 def _without_paths(tree: dict[str, Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-talk = Console(stderr=True, highlight=False, soft_wrap=True)
+talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe.")
@@ -49,12 +49,9 @@ def main() -> None:
         talk.print("error:", style="bold red", end=" ")
         talk.print(str(error), markup=False)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        talk.print("stopped")
-        sys.exit(130)
-    except BrokenPipeError:
-        sys.stderr.close()  # whoever read us has gone
-        sys.exit(0)
+    except OSError as error:  # a folder that cannot be written, a disk that is full
+        talk.print(f"error: {error}", style="bold red", markup=False)
+        sys.exit(1)
 
 
 def _version(wanted: bool) -> None:
@@ -73,11 +70,17 @@ def root(
 @app.command()
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/RECIPE if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/FOLDER-RECIPE if not given.")] = None,
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe. The same command again goes on where it stopped."""
-    _train(recipe, out or Path("runs") / recipe.stem, overrides)
+    _train(recipe, out or Path("runs") / _run_name(recipe), overrides)
+
+
+def _run_name(recipe: Path) -> str:
+    """The recipe's name, with its folder's: recipes/ddtp/ko-en.toml trains into ddtp-ko-en."""
+    folder = recipe.absolute().parent.name
+    return recipe.stem if folder == "recipes" else f"{folder}-{recipe.stem}"
 
 
 def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:

@@ -183,6 +183,21 @@ def test_changed_data_is_refused_unless_told(jumok):
     jumok("train", recipe, "--out", out, "--set", "data.when_changed=accept")
 
 
+def test_a_mended_start_is_not_locked_out(jumok, tmp_path):
+    recipe = parallel_recipe(tmp_path, train_en=b"one \xff\n", train_ko="하나\n")
+    jumok("train", recipe, "--out", tmp_path / "run", code=2)
+    parallel_recipe(tmp_path)
+    jumok("train", recipe, "--out", tmp_path / "run")
+
+
+def test_another_vocabulary_is_refused_even_when_changes_are_accepted(jumok, tmp_path):
+    recipe = parallel_recipe(tmp_path)
+    jumok("train", recipe, "--out", tmp_path / "run")
+    parallel_recipe(tmp_path, train_en="other words altogether\n" * 50, train_ko="다른 말\n" * 50)
+    told = ("--set", "data.when_changed=accept")
+    assert "tokenizer does not fit" in jumok("train", recipe, "--out", tmp_path / "run", *told, code=2).stderr
+
+
 def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
     """A file-size limit stands in for a full disk: every write beyond it fails in the kernel."""
     import resource
