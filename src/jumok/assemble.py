@@ -92,14 +92,14 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
         folder.lock()
         folder.mend_events()
     fingerprints = {split: corpus.fingerprint() for split, corpus in corpora.items()}
-    warnings = _claim(folder, recipe, fingerprints, group) if group.rank == 0 else []
+    facts, warnings = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
     # The first process prepares, the others find it prepared.
     if group.rank > 0:
         group.barrier()
     cache = cache_folder()
     tokenizers = prepare_tokenizers(recipe.tokenizer, corpora["train"], fingerprints["train"], cache)
     if group.rank == 0:
-        _claim_tokenizers(folder, tokenizers)
+        _claim(folder, facts, tokenizers)
     shards = open_shards(
         corpora["train"],
         source=tokenizers.source,
@@ -187,8 +187,10 @@ def choose_device(name: str) -> torch.device:
     return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
 
 
-def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group) -> list[str]:
-    """Write recipe.json into a new folder, or check that an old one is ours; returns what changed harmlessly."""
+def _compare(
+    folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group
+) -> tuple[dict[str, Any], list[str]]:
+    """What recipe.json is to hold, and what has changed harmlessly; a folder that is not ours is refused."""
     tree = recipe_tree(recipe)
     facts = {
         "recipe": tree,
@@ -201,8 +203,7 @@ def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], gr
     }
     stored = folder.stored()
     if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
-        folder.store(facts)
-        return []
+        return facts, []
     # Where the files lie may change, and so may what to do about it; what is in them is compared by hash.
     refuse_other_recipe(_without_paths(stored["recipe"]), _without_paths(tree), where=folder.path)
     accept = isinstance(recipe.data, ParallelData) and recipe.data.when_changed == "accept"
@@ -213,18 +214,16 @@ def _claim(folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], gr
             where=folder.path,
             right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same",
         )
-    if changed:
-        folder.store({**facts, "tokenizers": stored.get("tokenizers")})
-    return [
+    kept = {**stored, "data": fingerprints, "recipe": tree}
+    return kept, [
         f"{name} was {stored.get(name)} when the run began and is {facts[name]}: the result may differ in its last bits"
         for name in ("jumok", "torch", "threads", "processes")
         if stored.get(name) != facts[name]
     ]
 
 
-def _claim_tokenizers(folder: RunFolder, tokenizers: Tokenizers) -> None:
-    """Weights mean nothing with another vocabulary: a run keeps the one that it began with."""
-    facts = folder.stored() or {}
+def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> None:
+    """Write recipe.json, once nothing speaks against it; weights mean nothing with another vocabulary."""
     hashes = [tokenizers.source.sha256, tokenizers.target.sha256]
     if folder.checkpoints.steps() and (facts.get("tokenizers") or hashes) != hashes:
         raise CheckpointError(

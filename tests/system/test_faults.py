@@ -188,6 +188,7 @@ def test_a_mended_start_is_not_locked_out(jumok, tmp_path):
     jumok("train", recipe, "--out", tmp_path / "run", code=2)
     parallel_recipe(tmp_path)
     jumok("train", recipe, "--out", tmp_path / "run")
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
 
 
 def test_another_vocabulary_is_refused_even_when_changes_are_accepted(jumok, tmp_path):
@@ -196,6 +197,8 @@ def test_another_vocabulary_is_refused_even_when_changes_are_accepted(jumok, tmp
     parallel_recipe(tmp_path, train_en="other words altogether\n" * 50, train_ko="다른 말\n" * 50)
     told = ("--set", "data.when_changed=accept")
     assert "tokenizer does not fit" in jumok("train", recipe, "--out", tmp_path / "run", *told, code=2).stderr
+    parallel_recipe(tmp_path)
+    jumok("train", recipe, "--out", tmp_path / "run")  # what was refused has changed nothing
 
 
 def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):

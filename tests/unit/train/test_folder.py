@@ -110,7 +110,7 @@ def test_a_torn_recipe_is_named(content: bytes, folder: RunFolder) -> None:
 
 def test_the_same_recipe_is_welcome(tmp_path: Path) -> None:
     tree = {"seed": 1, "train": {"steps": 2, "optimizer": {"warmup": 3}}, "files": [["a", "b"]]}
-    refuse_other_recipe(tree, json.loads(json.dumps(tree)), where=tmp_path)
+    assert refuse_other_recipe(tree, json.loads(json.dumps(tree)), where=tmp_path) is None
 
 
 def test_another_recipe_is_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
