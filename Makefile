@@ -22,8 +22,8 @@ demo: install ## Train the quickstart, score it, show samples, leave a model in 
 	$(BIN)/jumok demo
 
 check: install ## Format, lint, types, import layers, generated docs
-	$(BIN)/ruff format --check src tests benchmarks
-	$(BIN)/ruff check src tests benchmarks
+	$(BIN)/ruff format --check src tests benchmarks docs
+	$(BIN)/ruff check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python docs/generate.py --check
@@ -37,8 +37,8 @@ system: install ## The slow tiers: toys trained through the command line, the RE
 test: check fast system ## Everything; what continuous integration runs
 
 format: install ## Format and mend what can be mended
-	$(BIN)/ruff format src tests benchmarks
-	$(BIN)/ruff check --fix src tests benchmarks
+	$(BIN)/ruff format src tests benchmarks docs
+	$(BIN)/ruff check --fix src tests benchmarks docs
 
 bench: install ## The benchmarks; results in benchmarks/results
 	$(BIN)/python benchmarks/training.py

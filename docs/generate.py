@@ -13,6 +13,7 @@ from jumok.recipe import Recipe
 
 PAGE = Path(__file__).parent / "recipes.md"
 ROOT = Path(__file__).parents[1]
+SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 def field_docs(cls: type) -> dict[str, str]:
@@ -31,16 +32,28 @@ def configs(kind: Any) -> list[type]:
         return configs(get_args(kind)[0])
     if get_origin(kind) in (Union, types.UnionType):
         return [cls for member in get_args(kind) for cls in configs(member)]
-    return [kind] if is_dataclass(kind) else []
+    return [kind] if isinstance(kind, type) and is_dataclass(kind) else []
 
 
 def type_name(kind: Any) -> str:
-    if get_origin(kind) is Literal:
-        return " or ".join(f'"{value}"' if isinstance(value, str) else str(value) for value in get_args(kind))
-    if get_origin(kind) in (Union, types.UnionType):
-        return " or ".join(type_name(member) for member in get_args(kind) if member is not type(None))
-    names = {int: "whole number", float: "number", str: "text", bool: "true or false"}
-    return names.get(kind, str(kind).replace("str", "text"))
+    """What a user has to write, with its range: `whole number >= 1`, `[text, text]`."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        kind, limits = arguments[0], [limit for field in arguments[1:] for limit in field.metadata]
+        if get_origin(kind) is list:
+            lengths = range(1, limits[0].max_length + 1)
+            return " or ".join(f"[{', '.join([type_name(get_args(kind)[0])] * length)}]" for length in lengths)
+        names = [(type(limit).__name__.lower(), limit) for limit in limits]
+        return f"{type_name(kind)} {', '.join(f'{SIGNS[name]} {getattr(limit, name)}' for name, limit in names)}"
+    if origin is Literal:
+        return " or ".join(f'"{value}"' for value in arguments)
+    if origin in (Union, types.UnionType):
+        return " or ".join(type_name(member) for member in arguments if member is not type(None))
+    if origin is tuple:
+        return f"[{', '.join(map(type_name, arguments))}]"
+    if origin is list:
+        return f"[{type_name(arguments[0])}, ...]"
+    return {int: "whole number", float: "number", str: "text", bool: "true or false"}[kind]
 
 
 def default(field: Any) -> str:
@@ -55,19 +68,24 @@ def default(field: Any) -> str:
     return f"`{str(value).lower()}`" if isinstance(value, bool) else f"`{value!r}`".replace("'", '"')
 
 
-def section(cls: type, path: str) -> list[str]:
+def section(cls: Any, path: str, *, one_of_several: bool = False) -> list[str]:
     hints, docs = get_type_hints(cls, include_extras=True), field_docs(cls)
-    lines = [f"## `[{path}]`" if path else "## The root", "", inspect.getdoc(cls) or "", ""]
+    title = f"`[{path}]`" if path else "The root"
+    if one_of_several:
+        title += f" with `kind = {type_name(hints['kind'])}`"
+    lines = [f"## {title}", "", inspect.getdoc(cls) or "", ""]
     lines += ["| key | value | default | meaning |", "|---|---|---|---|"]
     below: list[str] = []
     for field in fields(cls):
         children = configs(hints[field.name])
         if children:
             for child in children:
-                below += section(child, f"{path}.{field.name}".lstrip("."))
+                below += section(child, f"{path}.{field.name}".lstrip("."), one_of_several=len(children) > 1)
             continue
         meaning = docs.get(field.name, "").replace("|", "\\|")
-        lines.append(f"| `{field.name}` | {type_name(hints[field.name])} | {default(field)} | {meaning} |")
+        # Among several kinds none is meant unless it is named.
+        otherwise = "needed" if one_of_several and field.name == "kind" else default(field)
+        lines.append(f"| `{field.name}` | {type_name(hints[field.name])} | {otherwise} | {meaning} |")
     return [*lines, "", *below]
 
 

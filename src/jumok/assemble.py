@@ -1,5 +1,6 @@
 """Recipe -> Run: the place where the parts are chosen and put together."""
 
+import errno
 import hashlib
 import json
 import os
@@ -12,14 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.data.corpus import Corpus, ParallelData, Split, open_shards
-from jumok.errors import CheckpointError, DataError, RecipeError
+from jumok.data.corpus import SPLITS, Corpus, ParallelData, Split, open_shards
+from jumok.errors import CheckpointError, DataError, InputError, RecipeError
 from jumok.hub.folder import ModelFolder
-from jumok.models.transformer import Transformer
+from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
 from jumok.tasks.translation import Tokenizers, TranslationTask
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig
+from jumok.train.checkpoint import write_atomically
 from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
@@ -27,6 +29,10 @@ from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.version import __version__
 
 CACHE_FOLDER = "JUMOK_CACHE"
+DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
+# What may differ when a run goes on: it changes where and how, not what is learned.
+HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard"}
+HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,17 +92,16 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if recipe.train.threads is not None:
         torch.set_num_threads(recipe.train.threads)
     group = join_group(device)
-    splits: tuple[Split, ...] = ("train", "dev", "test")
-    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in splits}
+    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS}
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
+    cache = cache_folder()
     fingerprints = {split: corpus.fingerprint() for split, corpus in corpora.items()}
     facts, warnings = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
     # The first process prepares, the others find it prepared.
     if group.rank > 0:
         group.barrier()
-    cache = cache_folder()
     tokenizers = prepare_tokenizers(recipe.tokenizer, corpora["train"], fingerprints["train"], cache)
     if group.rank == 0:
         _claim(folder, facts, tokenizers)
@@ -109,28 +114,42 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     )
     if group.rank == 0:
         group.barrier()
-    dropped = {k: shards.facts[k] for k in ("empty", "too_long") if shards.facts[k]}
+    dropped = [f"{shards.facts[k]:,} {words}" for k, words in DROPPED.items() if shards.facts[k]]
     if dropped:
-        warnings.append(f"of {shards.facts['read']} training pairs {dropped} were left out")
+        warnings.append(f"left out of {shards.facts['read']:,} training pairs: {', '.join(dropped)}")
+    _refuse_too_long(recipe, tokenizers, corpora)
     torch.manual_seed(recipe.seed)
-    model = build_model(recipe, tokenizers).to(device)
+    model = build_model(recipe.model, tokenizers).to(device)
     task = TranslationTask(
         recipe.task,
         tokenizers=tokenizers,
         train=shards,
         dev=read_split(corpora["dev"]),
+        target_language=recipe.data.target,
         batch_tokens=recipe.train.batch_tokens,
         seed=recipe.seed,
     )
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 
 
-def build_model(recipe: Recipe, tokenizers: Tokenizers) -> Transformer:
-    return Transformer(
-        recipe.model,
-        source_vocab=tokenizers.source.vocab_size,
-        target_vocab=tokenizers.target.vocab_size,
-    )
+def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: dict[Split, Corpus]) -> None:
+    """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
+    room = recipe.model.longest
+    for split, corpus in corpora.items():
+        if room is None or split == "train":
+            continue
+        for pair in corpus:
+            pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.target)))
+            if pieces >= room:
+                raise DataError(
+                    f"a pair has {pieces} pieces; the model learns {room} positions",
+                    where=pair.where,
+                    right=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
+                )
+
+
+def build_model(config: TransformerConfig, tokenizers: Tokenizers) -> Transformer:
+    return Transformer(config, source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
 
 
 def read_split(corpus: Corpus) -> list[Pair]:
@@ -148,7 +167,7 @@ def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str
     """Trained on the training text once; the cache knows them by text and config."""
 
     def prepare(side: Any) -> Tokenizer:
-        key = json.dumps([__version__, asdict(config), side, fingerprint])
+        key = json.dumps([__version__, TRAINER, asdict(config), side, fingerprint])
         path = cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
         if path.exists():
             return Tokenizer.load(path)
@@ -157,9 +176,7 @@ def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str
         except DataError as error:
             raise DataError(error.what, where=error.where or corpus.name, right=error.right) from error
         path.parent.mkdir(parents=True, exist_ok=True)
-        building = path.with_suffix(f".tmp-{os.getpid()}")
-        building.write_text(tokenizer.to_json(), "utf-8")
-        building.replace(path)
+        write_atomically(path, tokenizer.to_json())
         return tokenizer
 
     if config.joint:
@@ -171,9 +188,18 @@ def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str
 def cache_folder() -> Path:
     """Prepared data that runs share: $JUMOK_CACHE, or jumok's place in the user's cache."""
     own = os.environ.get(CACHE_FOLDER)
-    if own:
-        return Path(own)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
+    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not os.access(folder, os.W_OK):
+            raise PermissionError(errno.EACCES, "no permission to write")
+    except OSError as error:
+        raise InputError(
+            f"the folder for prepared data cannot be used: {error.strerror}",
+            where=folder,
+            right=f"the environment variable {CACHE_FOLDER} set to a folder that can be written",
+        ) from error
+    return folder
 
 
 def choose_device(name: str) -> torch.device:
@@ -202,17 +228,24 @@ def _compare(
         "processes": group.world,
     }
     stored = folder.stored()
+    if folder.scores.exists() and not folder.checkpoints.steps():
+        raise CheckpointError(
+            "the run has finished and its checkpoints are gone: there is nothing to go on from",
+            where=folder.path,
+            right="jumok evaluate or predict with its model, or another --out to train anew",
+        )
     if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
         return facts, []
-    # Where the files lie may change, and so may what to do about it; what is in them is compared by hash.
-    refuse_other_recipe(_without_paths(stored["recipe"]), _without_paths(tree), where=folder.path)
+    refuse_other_recipe(_what_is_learned(stored["recipe"]), _what_is_learned(tree), where=folder.path)
     accept = isinstance(recipe.data, ParallelData) and recipe.data.when_changed == "accept"
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:
         raise CheckpointError(
             f"the data has changed since the run began: {', '.join(changed)}",
             where=folder.path,
-            right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same",
+            right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same"
+            if isinstance(recipe.data, ParallelData)
+            else "the version of jumok that it began with, or another --out",
         )
     kept = {**stored, "data": fingerprints, "recipe": tree}
     return kept, [
@@ -234,6 +267,10 @@ def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> 
     folder.store({**facts, "tokenizers": hashes})
 
 
-def _without_paths(tree: dict[str, Any]) -> dict[str, Any]:
-    data = {k: v for k, v in tree["data"].items() if k not in ("train", "dev", "test", "when_changed")}
-    return {**tree, "data": data}
+def _what_is_learned(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
+    """A recipe's tree without what is harmless to change."""
+    return {
+        key: _what_is_learned(value, f"{path}{key}.") if isinstance(value, dict) else value
+        for key, value in tree.items()
+        if path + key not in HARMLESS
+    }

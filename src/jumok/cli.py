@@ -7,18 +7,22 @@ imported when its command runs, so that help is immediate.
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import asdict
+from io import BufferedReader
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from jumok.errors import DataError, InputError, JumokError, RecipeError
 from jumok.version import __version__
+
+if TYPE_CHECKING:
+    from jumok.predictor import Prediction
+    from jumok.recipe import Recipe
+    from jumok.text.formats import Pair
 
 app = typer.Typer(
     help="From raw text to a working, inspectable sequence model.",
@@ -90,9 +94,7 @@ def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
 
     loaded = load_recipe(recipe, overrides or [])
     with TrainingReport(loaded, out, talk) as report:
-        outcome = run_training(
-            loaded, out, began=report.began, watch=report.watch, scoring=lambda split, n: _bar(f"scoring {split}", n)
-        )
+        outcome = run_training(loaded, out, report)
     report.finish(outcome.finished)
     if outcome.signal is not None:
         raise typer.Exit(128 + outcome.signal)
@@ -109,14 +111,14 @@ def evaluate(
     """Score a run on its dev and test data, with intervals and signatures."""
     from jumok.doctor import examine_outputs
     from jumok.predictor import load
-    from jumok.report import print_findings, print_scores
+    from jumok.report import print_findings, print_scores, progress_bar
     from jumok.training import evaluate as evaluate_predictor
 
     predictor = load(run, *(ensemble or []))
     results: dict[str, Any] = {}
     findings = {}
     for split, pairs in _splits(run, data).items():
-        with _bar(split, len(pairs), quiet=as_json) as done:
+        with progress_bar(talk, split, len(pairs), quiet=as_json) as done:
             results[split], outputs = evaluate_predictor(predictor, pairs, done=done, **_options(overrides))
         findings[split] = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
@@ -138,18 +140,17 @@ def predict(
     as_json: AsJson = False,
 ) -> None:
     """A line in, a line out. With --json also scores, alternatives and word alignments."""
-    from jumok.data.shards import in_chunks
     from jumok.predictor import load
 
     predictor = load(run, *(ensemble or []))
     options = _options(overrides)
     found: list[dict[str, Any]] = []
-    for lines in in_chunks(_input_lines(file), 1 if file is None and sys.stdin.isatty() else 512):
+    for lines in _input_batches(file):
         predictions = predictor.predict(lines, prefixes=None if prefix is None else [prefix] * len(lines), **options)
         for line, prediction in zip(lines, predictions, strict=True):
             if as_json:
-                alignment = asdict(predictor.align(line, prediction.text)) if prediction.text else None
-                found.append({"input": line, **asdict(prediction), "alignment": alignment})
+                alignment = asdict(predictor.align(line, prediction)) if prediction.ids else None
+                found.append({"input": line, **_plain(prediction), "alignment": alignment})
             else:
                 typer.echo(prediction.text.replace("\n", " "))
     if as_json:
@@ -161,21 +162,23 @@ def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="The run to compare with.")],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="The run that may be better.")],
     data: OtherData = None,
+    overrides: Decoding = None,
     as_json: AsJson = False,
 ) -> None:
     """Is the second run better than the first? Paired tests on the same sentences."""
     from jumok.predictor import load
-    from jumok.report import print_comparisons
+    from jumok.report import print_comparisons, progress_bar
     from jumok.score.translation import compare_translations
 
     a, b = load(first), load(second)
     if (a.facts["source"], a.facts["target"]) != (b.facts["source"], b.facts["target"]):
         raise InputError("the runs translate between different languages", where=f"{first} and {second}")
     results = {}
+    options = _options(overrides)
     for split, pairs in _splits(first, data).items():
         sources, references = [p.source for p in pairs], [p.target for p in pairs]
-        with _bar(split, 2 * len(pairs), quiet=as_json) as done:
-            outputs_a, outputs_b = a(sources, done=done), b(sources, done=done)
+        with progress_bar(talk, split, 2 * len(pairs), quiet=as_json) as done:
+            outputs_a, outputs_b = ([p.text for p in x.predict(sources, done=done, **options)] for x in (a, b))
         language = a.facts["target"]
         results[split] = compare_translations(outputs_a, outputs_b, references, target_language=language)
     if as_json:
@@ -183,7 +186,7 @@ def compare(
         _print_json({"runs": [str(first), str(second)], "splits": plain})
         return
     for split, found in results.items():
-        print_comparisons(Console(soft_wrap=True), f"{split}: {second} against {first}", found)
+        print_comparisons(Console(soft_wrap=True), split, found, first=first, second=second)
 
 
 @app.command()
@@ -200,6 +203,8 @@ def show(
     scores: dict[str, Any] = {}
     vocabulary: dict[str, int] = {}
     if what.is_dir():
+        if overrides:
+            raise InputError("a run's recipe is what it is", where="--set", right="--set with a recipe, not with a run")
         recipe = _run_recipe(what)
         if (what / "scores.json").exists():
             from jumok.predictor import load
@@ -221,26 +226,30 @@ def doctor(
     what: Annotated[list[Path], typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to look at.")],
     source: Annotated[str | None, typer.Option(help="Language of the source, for files.")] = None,
     target: Annotated[str | None, typer.Option(help="Language of the target, for files.")] = None,
+    columns: Annotated[
+        str | None, typer.Option(metavar="SOURCE,TARGET", help="Columns of a TSV file with a header.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """What is wrong with this data, or with this run's output. Exit code 2 if something has to be mended."""
-    from jumok.doctor import examine_outputs, examine_pairs, examine_parallel_files
-    from jumok.report import print_findings
+    from jumok.doctor import Finding, examine_data, examine_outputs, worst_first
+    from jumok.report import print_findings, progress_bar
 
+    _refuse_a_mixture(what, told=bool(source or target or columns))
+    findings: list[Finding] = []
     if what[0].is_dir():
         from jumok.predictor import load
 
-        pairs = next(iter(_splits(what[0], None).values()))
-        with _bar("decoding", len(pairs), quiet=as_json) as done:
-            outputs = load(what[0])([pair.source for pair in pairs], done=done)
-        findings = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
+        predictor = load(what[0])
+        for split, pairs in _splits(what[0], None).items():
+            sources, references = [p.source for p in pairs], [p.target for p in pairs]
+            with progress_bar(talk, f"decoding {split}", len(pairs), quiet=as_json) as done:
+                outputs = predictor(sources, done=done)
+            findings += examine_outputs(sources, outputs, references, split=split)
+        findings = worst_first(findings)
     else:
-        splits, languages, files = _doctor_splits(what, source, target)
-        findings = [finding for pair in files for finding in examine_parallel_files(*pair)]
-        # Files of different length cannot be read as pairs; that is the finding.
-        if not any(finding.severity == "error" for finding in findings):
-            with talk.status("reading"):
-                findings += examine_pairs(splits, source=languages[0], target=languages[1])
+        with talk.status("reading"):
+            findings = examine_data(what, source=source, target=target, columns=_two_columns(columns))
     if as_json:
         _print_json({"findings": [asdict(finding) for finding in findings]})
     else:
@@ -274,105 +283,95 @@ def _shipped_recipe(name: str) -> Path:
     raise RecipeError("recipe not found", where=name, right="a complete installation of jumok")
 
 
-def _run_recipe(run: Path) -> Any:
+def _run_recipe(run: Path) -> "Recipe":
     from jumok.errors import CheckpointError
     from jumok.recipe import parse_recipe
     from jumok.train.folder import RunFolder
 
     stored = RunFolder(run).stored()
     if stored is None:
-        raise CheckpointError("not a run folder: there is no recipe.json", where=run)
+        raise CheckpointError("not a run folder: there is no recipe.json", where=run, right="a folder of `jumok train`")
     return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
 
 
-def _splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
+def _splits(run: Path, data: list[str] | None) -> "dict[str, list[Pair]]":
     """The pairs to evaluate on: the recipe's dev and test, or what --data says."""
     from jumok.assemble import read_split
-    from jumok.data.corpus import Corpus
+    from jumok.data.corpus import SPLITS, Corpus, ParallelData
     from jumok.text.formats import read_pairs
 
     recipe = _run_recipe(run)
     if not data:
-        corpora = [Corpus(recipe.data, split, seed=recipe.seed) for split in ("dev", "test")]
+        corpora = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
         return {corpus.split: read_split(corpus) for corpus in corpora if corpus.exists()}
-    splits = {}
+    columns = recipe.data.columns if isinstance(recipe.data, ParallelData) else None
+    splits: dict[str, list[Pair]] = {}
     for entry in data:
-        split, equals, files = entry.partition("=")
-        if not equals:
-            raise InputError(f"not a split: {entry}", where="--data", right="--data test=a.en,a.de")
+        split, _, files = entry.partition("=")
+        if not split or not files or split in splits:
+            problem = f"{split} is given twice" if split in splits else f"not a split: {entry}"
+            raise InputError(problem, where="--data", right="--data test=a.en,a.de, each split once")
         paths = [Path(file) for file in files.split(",")]
-        splits[split] = list(read_pairs(paths, source=recipe.data.source, target=recipe.data.target))
+        pairs = read_pairs(paths, source=recipe.data.source, target=recipe.data.target, columns=columns)
+        splits[split] = list(pairs)
         if not splits[split]:
             raise DataError("no pairs to evaluate on", where=files)
     return splits
 
 
-def _doctor_splits(
-    what: list[Path], source: str | None, target: str | None
-) -> tuple[dict[str, Any], tuple[str, str], list[tuple[Path, Path]]]:
-    """For the doctor: re-iterable pairs by split, the two languages, and the line-aligned pairs of files."""
-    from jumok.data.corpus import Corpus, ParallelData, Split
-    from jumok.recipe import load_recipe
+def _refuse_a_mixture(what: list[Path], *, told: bool) -> None:
+    """The doctor takes one recipe, one run, or files; only of files it has to be told languages and columns."""
+    whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
+    if len(what) > (1 if whole else 2):
+        raise InputError(
+            "the doctor looks at one thing at a time",
+            where=", ".join(map(str, what)),
+            right="one recipe, one run folder, one file of pairs, or two line-aligned files",
+        )
+    for path in what:
+        if not path.exists():
+            raise DataError("no such file or folder", where=path, right="a path that exists")
+    if whole and told:
+        right = "none of them: [data] of the recipe has these facts"
+        raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
 
-    if what[0].suffix == ".toml":
-        recipe = load_recipe(what[0])
-        data, seed = recipe.data, recipe.seed
-    else:
-        guessed = [path.name.removesuffix(".gz").rpartition(".")[2] for path in what]
-        names = [str(path) for path in what]
-        data = ParallelData(source=source or guessed[0], target=target or guessed[-1], train=[names])
-        seed = 0
-    splits: tuple[Split, ...] = ("train", "dev", "test")
-    corpora = {split: Corpus(data, split, seed=seed) for split in splits}
-    aligned = []
-    if isinstance(data, ParallelData):
-        aligned = [(Path(f[0]), Path(f[1])) for split in splits for f in data.files(split) if len(f) == 2]
-    present: dict[str, Any] = {split: corpus for split, corpus in corpora.items() if corpus.exists()}
-    return present, (data.source, data.target), aligned
+
+def _two_columns(columns: str | None) -> tuple[str, str] | None:
+    if columns is None:
+        return None
+    names = columns.split(",")
+    if len(names) != 2 or not all(names):
+        raise InputError(f"not two columns: {columns}", where="--columns", right="two names, e.g. --columns en,ko")
+    return names[0], names[1]
 
 
 def _options(overrides: list[str] | None) -> dict[str, Any]:
-    import tomllib
+    from jumok.recipe import decode_options
 
-    options = {}
-    for override in overrides or []:
-        key, equals, text = override.partition("=")
-        if not equals:
-            raise InputError(f"not an override: {override}", where="--set", right="--set beam=8")
-        try:
-            options[key.removeprefix("decode.")] = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            options[key.removeprefix("decode.")] = text
-    return options
+    return decode_options(overrides or [])
 
 
-def _input_lines(file: Path | None) -> Iterator[str]:
-    from jumok.text.formats import read_lines
+def _input_batches(file: Path | None, size: int = 512) -> Iterator[list[str]]:
+    """Lines of a file, or of stdin as they arrive: whoever writes a line there is answered before the next one."""
+    from jumok.data.shards import in_chunks
+    from jumok.text.formats import decoded, read_lines
 
     if file is not None:
-        yield from read_lines(file)
+        yield from in_chunks(read_lines(file), size)
         return
-    for number, line in enumerate(sys.stdin.buffer, 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r\n")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"not UTF-8: byte {error.start + 1} is 0x{line[error.start]:02x}", where=f"stdin, line {number}"
-            ) from error
+    rest, first = b"", 1
+    stdin = cast(BufferedReader, sys.stdin.buffer)
+    while block := stdin.read1(1 << 16):
+        *lines, rest = (rest + block).split(b"\n")
+        yield from in_chunks(decoded([line + b"\n" for line in lines], "stdin", first=first), size)
+        first += len(lines)
+    if rest:
+        yield list(decoded([rest], "stdin", first=first))
 
 
-@contextmanager
-def _bar(what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """A progress bar on a terminal, a line anywhere else; its value is told how many more are done."""
-    if quiet or not talk.is_terminal:
-        if not quiet:
-            talk.print(f"{what}: {total} sentences")
-        yield lambda n: None
-        return
-    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=talk, transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda n: bar.advance(task, n)
+def _plain(prediction: "Prediction") -> dict[str, Any]:
+    alternatives = [_plain(alternative) for alternative in prediction.alternatives]
+    return {"text": prediction.text, "score": prediction.score, "alternatives": alternatives}
 
 
 def _print_json(value: Any) -> None:

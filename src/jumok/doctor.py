@@ -7,22 +7,21 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from itertools import islice, pairwise, zip_longest
+from itertools import islice, zip_longest
 from math import inf, log
 from pathlib import Path
 from statistics import median
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from jumok.errors import DataError
+from jumok.data.corpus import SPLITS, Corpus, DataConfig, ParallelData
+from jumok.errors import DataError, InputError
+from jumok.text.alignment import aligned_stretches
 from jumok.text.formats import Pair, read_lines
+from jumok.text.language import WORD, Language
 
 Severity = Literal["error", "warning", "note"]
-Values = npt.NDArray[np.float64]
-
-_PRICE_OF_CHANGE = 20.0  # in nats: with a million lines to be wrong about, far more than chance gives
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,6 +54,8 @@ class _Tally:
 _RULES = {
     "empty": ("empty", 0, 0.1, "pairs with an empty side", "They teach nothing and are left out of training:"
         " remove them, and if there are many, look for the step that lost the text"),
+    "decomposed": ("decomposed", inf, inf, "pairs with decomposed characters (NFD)", "Training composes them (NFC)"
+        " anyway: compose the files too if other programs are to find or compare their words"),
     "duplicate": ("duplicate", 0.1, inf, "pairs that repeat an earlier pair of the split", "They weigh more than"
         " the others: keep one of each, unless the repetition is meant"),
     "several_targets": ("several_targets", inf, inf, "pairs that give an earlier source another target", "That is"
@@ -86,26 +87,7 @@ _RULES = {
     "ignores_input": ("ignores_input", 0, 0, "different sources with one and the same output", "The model ignores"
         " its input: train longer, check the learning rate and that the source reaches the decoder"),
 }
-_LATIN = "a-zA-Zª-ɏḀ-ỿ"
-_LETTERS = {
-    "ko": "가-힣ᄀ-ᇿ㄰-㆏", "ja": "ぁ-ヿ㐀-鿿", "zh": "㐀-鿿", "ru": "Ѐ-ԯ", "uk": "Ѐ-ԯ", "el": "Ͱ-Ͽἀ-῿",
-    "he": "\u0590-\u05ff", "ar": "\u0600-\u06ff\u0750-\u077f", "th": "\u0e00-\u0e7f", "hi": "\u0900-\u097f",
-    **dict.fromkeys(("en", "de", "fr", "es", "it", "nl", "pt", "sv", "da", "fi", "pl", "cs", "tr", "vi"), _LATIN),
-}
-# The words that hold sentences together: hardly a sentence does without, whatever it talks about.
-_FUNCTION_WORDS = {
-    "en": "the a an and or of is are was were be with for from by on at to this that it its has have not as you he can"
-          " which your his her they their there who will while into",
-    "de": "der die das den dem des ein eine einen einem einer und oder ist sind mit für von vom zu zum zur auf aus an"
-          " bei im sich es er sie nicht was wird werden nach über auch durch kann als",
-    "fr": "le la les un une des du de d l et est sont dans sur avec pour par au ce cette qui que qu ne pas il elle en",
-    "es": "el la los las un una de del y o es son en con por para al que no se su sus lo como más pero este esta hay",
-    "it": "il lo la i gli le un una di del della dei e è sono in con per da dal al alla che non si come più nel su",
-    "nl": "de het een en is zijn met voor van op aan in uit bij naar niet ook zich hij ze als dat door te om die er",
-    "pt": "o a os as um uma de do da dos das e é são em no na com por para ao que não se seu sua como mais mas está",
-}
 # fmt: on
-_WORD = re.compile(r"[^\W\d_]+")
 _UNSEGMENTED = re.compile("[ぁ-ヿ㐀-鿿\u0e00-\u0e7f]")
 _REPETITIONS = (
     r"\b(\w+(?:\W+\w+){0,3})(?:\W+\1\b){TIMES}",
@@ -113,7 +95,57 @@ _REPETITIONS = (
     # Laughter, too, repeats a letter or a syllable: shorter pieces must go on for longer.
     r"([^\W\d_]{2})\1{5}|([^\W\d_]{3,8}?)\2{TIMES}",
 )
-_LOWERCASE_WORD = re.compile(r"(?<!\S)[a-zß-ÿ]{2,}(?!\S)")
+_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2}(?:[-_]\w+)?)(?:\.gz)?$", re.IGNORECASE)
+
+
+def examine_data(
+    what: Sequence[Path],
+    *,
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[str, str] | None = None,
+) -> list[Finding]:
+    """The faults of the data of a recipe, of one file of pairs or of two line-aligned files; worst first.
+
+    Languages and columns (of a TSV with a header) are told for files; a recipe has its own.
+    """
+    data: DataConfig
+    if what[0].suffix == ".toml":
+        from jumok.recipe import load_recipe  # here, because it needs torch
+
+        recipe = load_recipe(what[0])
+        data, seed = recipe.data, recipe.seed
+    else:
+        data, seed = _data_of(what, source, target, columns), 0
+    aligned: list[list[str]] = []
+    if isinstance(data, ParallelData):
+        aligned = [files for split in SPLITS for files in data.files(split) if len(files) == 2]
+    findings = [finding for files in aligned for finding in examine_parallel_files(*map(Path, files))]
+    # Files of different length cannot be read as pairs; that is the finding.
+    if not any(finding.severity == "error" for finding in findings):
+        corpora = [Corpus(data, split, seed=seed) for split in SPLITS]
+        splits: dict[str, Corpus] = {corpus.split: corpus for corpus in corpora if corpus.exists()}
+        findings += examine_pairs(splits, source=data.source, target=data.target)
+    return worst_first(findings)
+
+
+def _data_of(
+    files: Sequence[Path], source: str | None, target: str | None, columns: tuple[str, str] | None
+) -> ParallelData:
+    suffix = files[0].name.lower().removesuffix(".gz").rpartition(".")[2] if len(files) == 1 else ""
+    if suffix == "tmx" and not (source and target):
+        raise DataError(
+            "the name of a TMX file does not tell the two languages to take from it",
+            where=files[0],
+            right="--source and --target, e.g. --source en --target ko",
+        )
+    if columns and suffix != "tsv":
+        raise InputError("--columns names columns of a TSV", where=", ".join(map(str, files)), right="one .tsv file")
+    # Line-aligned files are usually named after their languages. Other names are no language that any rule knows.
+    guesses = [_LANGUAGE_SUFFIX.search(path.name) for path in files] if len(files) == 2 else [None, None]
+    left, right = (guess[1] if guess else name for guess, name in zip(guesses, ("source", "target"), strict=True))
+    names = [str(path) for path in files]
+    return ParallelData(source=source or left, target=target or right, train=[names], columns=columns)
 
 
 def examine_pairs(
@@ -125,7 +157,7 @@ def examine_pairs(
     """
     findings: list[Finding] = []
     seen: dict[str, _Split] = {}
-    languages = _Language(source, other=target), _Language(target, other=source)
+    languages = Language(source, other=target), Language(target, other=source)
     for name in sorted(splits, key=lambda name: ("train", "dev", "test", name).index(name)):
         split = _Split(languages, max_words)
         shared: dict[tuple[str, str], _Tally] = defaultdict(_Tally)
@@ -137,20 +169,21 @@ def examine_pairs(
                 elif source_hash in there.sources:
                     shared["same_source", earlier].add(pair)
         if not split.n:
-            findings.append(_finding("empty", "error", 0, 1, f"{name}: no pairs at all. Check the paths of its files."))
+            message = f"{name}: no pairs at all. Check its files; a TMX has to have texts in {source} and {target}."
+            findings.append(_finding("empty", "error", 0, 1, message))
         facts = {"source": source, "target": target, "max_words": str(max_words), "split": name}
         for kind, tally in split.tallies().items():
             findings += _judge(kind, tally, split.n, facts, begin=f"{name}: ")
         for (kind, earlier), tally in shared.items():
             findings += _judge(kind, tally, split.n, {**facts, "earlier": earlier})
         seen[name] = split
-    return _worst_first(findings)
+    return worst_first(findings)
 
 
 class _Split:
     """What is known of one split after each of its pairs."""
 
-    def __init__(self, languages: "tuple[_Language, _Language]", max_words: int) -> None:
+    def __init__(self, languages: tuple[Language, Language], max_words: int) -> None:
         self.n = 0
         self.pairs: set[int] = set()
         self.sources: set[int] = set()
@@ -163,6 +196,8 @@ class _Split:
     def examine(self, pair: Pair) -> tuple[int, int] | tuple[None, None]:
         """The hashes of the pair and of its source, if neither side is empty."""
         self.n += 1
+        if _is_decomposed(pair.source) or _is_decomposed(pair.target):
+            self._tallies["decomposed"].add(pair)
         source, target = _folded(pair.source), _folded(pair.target)
         if not source or not target:
             self._tallies["empty"].add(pair)
@@ -182,7 +217,7 @@ class _Split:
             for sign, pairs in self._extremes.items():
                 pairs[:] = sorted([*pairs, (sign * self._ratios[-1], self.n, pair)], reverse=True)[:5]
         same = source.casefold() == target.casefold()
-        if same and self._languages[0].code != self._languages[1].code and _WORD.search(source):
+        if same and self._languages[0].code != self._languages[1].code and WORD.search(source):
             self._tallies["copied"].add(pair)
         wrong = [not same and self._languages[side].excludes(text) for side, text in enumerate((source, target))]
         for kind, applies in zip(("wrong_source", "wrong_target", "swapped"), (*wrong, all(wrong)), strict=True):
@@ -204,39 +239,11 @@ class _Split:
         return tallies
 
 
-class _Language:
-    """Tells texts that cannot be of a language; in doubt they can."""
-
-    def __init__(self, code: str, *, other: str) -> None:
-        self.code, other = (re.split("[-_]", name.lower())[0] for name in (code, other))
-        letters = _LETTERS.get(self.code)
-        self._latin = letters == _LATIN
-        self._letters = re.compile(f"[{letters}]") if letters else None
-        own, others = (set(_FUNCTION_WORDS.get(name, "").split()) for name in (self.code, other))
-        self._profiles = (own - others, others - own) if own and others else None
-
-    def excludes(self, text: str) -> bool:
-        words = _WORD.findall(text)
-        if self._profiles and len(words) >= 5:
-            own, others = (sum(word.lower() in profile for word in words) for profile in self._profiles)
-            if others >= max(2, 0.25 * len(words)) and others > 3 * own:
-                return True
-        if not self._letters or (self._latin and text.isascii()):
-            return False
-        # Korean or Russian may be nearly all Latin names and code; English is hardly ever mostly Hangul.
-        if len(self._letters.findall(text)) >= (0.3 * sum(map(len, words)) if self._latin else 1):
-            return False
-        # Names and commands stay in Latin letters (those before "ɐ") everywhere: only running text tells.
-        if all(word < "ɐ" for word in words) and len(_LOWERCASE_WORD.findall(text)) < 2:
-            return False
-        return sum(len(word.encode()) for word in words) >= 10
-
-
 def examine_parallel_files(source: Path, target: Path) -> list[Finding]:
     """Whether line n of one file is the translation of line n of the other, as far as their lengths tell."""
     lengths = [np.array([len(line) for line in read_lines(path)], dtype=np.float64) for path in (source, target)]
     n, n_target = map(len, lengths)
-    fit, stretches = _stretches(*lengths)
+    fit, stretches = aligned_stretches(*lengths)
     broken = [stretch for stretch in stretches if stretch[2] != 0]
     counts = f"The files have {n:,} and {n_target:,} lines. " if n != n_target else ""
     severity: Severity = "error"
@@ -268,65 +275,11 @@ def examine_parallel_files(source: Path, target: Path) -> list[Finding]:
     return [_finding("misaligned", severity, count, max(n, n_target), counts + message, pairs)]
 
 
-def _stretches(source: Values, target: Values) -> tuple[float, list[tuple[int, int, int | None]]]:
-    """How well the lengths fit (a correlation), and the likeliest stretches: first, end and shift, None for no fit.
-
-    For correlated Gaussians the log-odds that two lines belong together are known in closed form. The stretches
-    are the path through the odds of all lines and shifts that gains most, when each change has its price.
-    """
-    n = len(source)
-    if min(n, len(target)) < 20 or not source.std() or not target.std():
-        return 1.0, []
-    shifts = sorted({*range(-3, 4), len(target) - n}, key=abs)
-    x, y = (np.clip((v - v.mean()) / v.std(), -3, 3) for v in (np.log1p(source), np.log1p(target)))
-    shifted = np.full((len(shifts), n), np.nan)
-    for row, shift in zip(shifted, shifts, strict=True):
-        first, end = max(0, -shift), min(n, len(target) - shift)
-        row[first:end] = y[first + shift : end + shift]
-    known = np.nan_to_num(shifted)
-    window = min(50, n)
-    whole = n // window * window
-    in_windows = _correlation(x[:whole].reshape(-1, window), known[:, :whole].reshape(len(shifts), -1, window))
-    # Files sorted by length have no correlation within a window, but one over all.
-    fit = float(max(np.median(in_windows.max(axis=0)), _correlation(x, known).max()))
-    r = min(max(fit, 0.0), 0.9)  # more would be too sure of itself where a chapter has a style of its own
-    odds = (2 * r * x * shifted - r * r * (x * x + shifted**2)) / (2 * (1 - r * r)) - 0.5 * log(1 - r * r)
-    changes = _best_path(np.vstack([np.clip(np.nan_to_num(odds), -4, 4), np.zeros(n)]))
-    stretches: list[tuple[int, int, int | None]] = []
-    for (first, state), (end, _) in pairwise([*changes, (n, 0)]):
-        fits = state < len(shifts) or _correlation(x[first:end], known[:, first:end]).max() > fit / 2
-        # Lines that correlate but do not fit only have an unusual ratio.
-        stretches.append((first, end, (*shifts, 0)[state] if fits else None))
-    return fit, stretches
-
-
-def _correlation(x: Values, y: Values) -> Values:
-    x, y = (values - values.mean(axis=-1, keepdims=True) for values in (x, y))
-    spread = np.sqrt((x * x).sum(axis=-1) * (y * y).sum(axis=-1))
-    return np.asarray((x * y).sum(axis=-1) / np.maximum(spread, 1e-9))
-
-
-def _best_path(odds: Values) -> list[tuple[int, int]]:
-    """Viterbi's path through [states, lines]: each line where it changes, the first too, and its new state."""
-    states = np.arange(len(odds), dtype=np.int8)
-    came_from = np.zeros(odds.shape[::-1], dtype=np.int8)
-    best = -_PRICE_OF_CHANGE * (states != 0)
-    for line, gain in enumerate(odds.T):
-        top = best.argmax()
-        stay = best >= best[top] - _PRICE_OF_CHANGE
-        came_from[line] = np.where(stay, states, top)
-        best = np.where(stay, best, best[top] - _PRICE_OF_CHANGE) + gain
-    path = [int(best.argmax())]
-    for back in came_from[:0:-1]:
-        path.append(int(back[path[-1]]))
-    path.reverse()
-    return [(0, path[0])] + [(line, new) for line, (old, new) in enumerate(pairwise(path), start=1) if old != new]
-
-
 def examine_outputs(
-    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str] | None = None
+    sources: Sequence[str], outputs: Sequence[str], references: Sequence[str] | None = None, *, split: str = ""
 ) -> list[Finding]:
-    """The faults of decoded text that show without knowing its language; worst first."""
+    """The faults of decoded text that show without knowing its language; worst first, named by split if given."""
+    begin = f"{split}: " if split else ""
     for name, texts in (("outputs", outputs), ("references", references)):
         if texts is not None and len(texts) != len(sources):
             raise DataError(f"{len(sources)} sources, but {len(texts)} {name}", right="one for every source")
@@ -345,15 +298,17 @@ def examine_outputs(
             tallies["far_too_long"].add(pair)
         if output and output != reference:
             pairs_by_output[output].setdefault(source, pair)
-            if output == source and _count_words(output) >= 3 and _WORD.search(output):
+            if output == source and _count_words(output) >= 3 and WORD.search(output):
                 tallies["copied_output"].add(pair)
     facts = {"expected": "usual for their source" if references is None else "their reference"}
-    findings = [finding for kind, tally in tallies.items() for finding in _judge(kind, tally, len(rows), facts)]
+    findings: list[Finding] = []
+    for kind, tally in tallies.items():
+        findings += _judge(kind, tally, len(rows), facts, begin=begin)
     distinct = len({source for source, _, _ in rows})
     same = list(max(pairs_by_output.values(), key=len, default={}).values())
     if len(same) >= max(5, 0.2 * distinct):
-        findings += _judge("ignores_input", _Tally(len(same), same[:5]), distinct, facts)
-    return _worst_first(findings)
+        findings += _judge("ignores_input", _Tally(len(same), same[:5]), distinct, facts, begin=begin)
+    return worst_first(findings)
 
 
 def _repeats(text: str, times: int) -> bool:
@@ -363,6 +318,11 @@ def _repeats(text: str, times: int) -> bool:
 
 def _folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _is_decomposed(text: str) -> bool:
+    # Only joining makes a text shorter: NFC also replaces a few signs by others, and takes a few apart.
+    return not unicodedata.is_normalized("NFC", text) and len(unicodedata.normalize("NFC", text)) < len(text)
 
 
 def _hash(text: str) -> int:
@@ -395,5 +355,5 @@ def _shown(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def _worst_first(findings: list[Finding]) -> list[Finding]:
+def worst_first(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (("error", "warning", "note").index(finding.severity), -finding.share))

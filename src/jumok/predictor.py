@@ -3,16 +3,17 @@
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import torch
 
-from jumok.assemble import choose_device
+from jumok.assemble import build_model, choose_device
+from jumok.config import read_config
 from jumok.decode.search import DecodeConfig
 from jumok.errors import CheckpointError, InputError
-from jumok.hub.folder import build, read_model
-from jumok.models.transformer import AttentionMaps, Transformer
+from jumok.hub.folder import read_model
+from jumok.models.transformer import Transformer
 from jumok.tasks.translation import Tokenizers, pad, translate
 from jumok.text.tokenizer import EOS_ID, Tokenizer
 from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
@@ -25,6 +26,8 @@ class Prediction:
     text: str
     score: float
     alternatives: list["Prediction"]
+    ids: list[int] = field(repr=False)
+    """the pieces as the model wrote them; the text encoded again may be cut elsewhere"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +52,10 @@ class Predictor:
         self.models: list[Transformer] = []
         for folder in self.folders:
             model = read_model(folder)
-            network = build(model)
+            tokenizers = Tokenizers(model.source, model.target)
+            network = build_model(model.config, tokenizers)
             load_tensors(network, model.tensors, where=folder)
             self.models.append(network.eval().to(choose_device(device)))
-            tokenizers = Tokenizers(model.source, model.target)
             if len(self.models) == 1:
                 self.tokenizers = tokenizers
                 self.facts = model.facts
@@ -65,7 +68,14 @@ class Predictor:
                     where=f"{self.folders[0]} and {folder}",
                     right="runs of recipes with the same data and tokenizer",
                 )
-        self.decode = DecodeConfig(**self.facts["decode"])
+        self.decode = read_config(
+            DecodeConfig,
+            self.facts["decode"],
+            what="the model's config",
+            where=self.folders[0] / "config.json",
+            path="jumok.decode",
+            error=CheckpointError,
+        )
 
     def __call__(self, texts: Sequence[str], *, done: Callable[[int], None] = lambda n: None) -> list[str]:
         return [prediction.text for prediction in self.predict(texts, done=done)]
@@ -83,10 +93,9 @@ class Predictor:
         An empty text gives an empty output without asking the model. `prefixes` are beginnings that the outputs
         have to have; `done` is told how many texts have been finished since it was told last.
         """
-        try:
-            decode = replace(self.decode, **options)  # type: ignore[arg-type]
-        except (TypeError, ValueError) as error:
-            raise InputError(f"decoding option: {error}", right="the keys of [decode] in a recipe") from error
+        decode = self.decode
+        if options:
+            decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
         sources = [self.tokenizers.encode_source(text) for text in texts]
         asked = [i for i, source in enumerate(sources) if len(source) > 1]
         forced = None
@@ -94,26 +103,26 @@ class Predictor:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
         self._refuse_too_long([sources[i] for i in asked] + (forced or []))
         found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced, done=done)
-        predictions = [Prediction("", 0.0, []) for _ in texts]
+        predictions = [Prediction("", 0.0, [], []) for _ in texts]
         for i, hypotheses in zip(asked, found, strict=True):
-            ranked = [Prediction(self.tokenizers.target.decode(h.ids), h.score, []) for h in hypotheses]
+            ranked = [Prediction(self.tokenizers.target.decode(h.ids), h.score, [], h.ids) for h in hypotheses]
             predictions[i] = replace(ranked[0], alternatives=ranked[1:])
         return predictions
 
-    def align(self, text: str, output: str) -> Alignment:
+    def align(self, text: str, output: str | Prediction) -> Alignment:
         """The attention that the first model pays to `text` while it is made to write `output`."""
         tokenizers, model = self.tokenizers, self.models[0]
-        source_ids, target_ids = tokenizers.encode_source(text), tokenizers.encode_target(output)
+        source_ids = tokenizers.encode_source(text)
+        written = output.ids if isinstance(output, Prediction) else tokenizers.target.encode(output)
+        target_ids = [*written, EOS_ID]
+        self._refuse_too_long([source_ids, written])
         source = pad([source_ids], tokenizers.source.pad_id).to(model.device)
-        target = pad([[tokenizers.target.pad_id, *target_ids[:-1]]], tokenizers.target.pad_id).to(model.device)
-        mask = torch.ones_like(source, dtype=torch.bool)
-        maps = AttentionMaps([], [], [])
+        target = pad([[tokenizers.target.pad_id, *written]], tokenizers.target.pad_id).to(model.device)
         with torch.inference_mode():
-            model.decode(model.encode(source, mask), mask, target, maps=maps)
-        weights = torch.stack(maps.cross).mean(dim=(0, 2))[0]
+            weights = model.alignment(source, torch.ones_like(source, dtype=torch.bool), target)[0]
         best = weights[:, : len(source_ids) - 1].argmax(dim=-1).tolist() if len(source_ids) > 1 else []
         links = [(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID]
-        source_words, target_words = _word_of(tokenizers.source, text), _word_of(tokenizers.target, output)
+        source_words, target_words = _words_of_text(tokenizers.source, text), _words_of(tokenizers.target, written)
         return Alignment(
             source=tokenizers.source.pieces(source_ids),
             target=tokenizers.target.pieces(target_ids),
@@ -134,7 +143,12 @@ class Predictor:
                 )
 
 
-def _word_of(tokenizer: Tokenizer, text: str) -> list[int]:
+def _words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
+    """For each piece the number of the word that it stands in, when the pieces are read one after the other."""
+    return [max(len(tokenizer.decode(ids[: i + 1]).split()) - 1, 0) for i in range(len(ids))]
+
+
+def _words_of_text(tokenizer: Tokenizer, text: str) -> list[int]:
     """For each piece of a text the number of the word that it stands in."""
     starts = [match.start() for match in re.finditer(r"\S+", text)]
     offsets = tokenizer.encode_with_offsets(text).offsets

@@ -8,12 +8,13 @@ import json
 import os
 import tomllib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import Field
 
+from jumok.config import Seed, read_config
 from jumok.data.corpus import DataConfig, ParallelData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
@@ -39,10 +40,8 @@ class Published:
 class Recipe:
     """The root of the tree; each branch is the config of the part that it is named after."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
-
     description: str = ""
-    seed: int = 1
+    seed: Seed = 1
     task: TranslationConfig = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -52,15 +51,13 @@ class Recipe:
     published: Published | None = None
 
     def __post_init__(self) -> None:
-        if self.seed < 0:
-            raise ValueError("seed must be at least 0")
+        wrong = []
         if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
-            raise ValueError('model.tie_embeddings = "all" needs tokenizer.joint = true')
+            wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
         if self.model.positions == "learned" and self.data.max_len >= self.model.max_len:
-            raise ValueError("data.max_len must be below model.max_len when positions are learned")
-
-
-_ADAPTER = TypeAdapter(Recipe)
+            wrong.append("data.max_len must be below model.max_len when positions are learned")
+        if wrong:
+            raise ValueError("\n".join(wrong))
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = True) -> Recipe:
@@ -78,14 +75,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
 
 
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
-    try:
-        return _ADAPTER.validate_json(json.dumps(tree, default=str))
-    except ValidationError as error:
-        raise RecipeError(
-            "the recipe has " + ("an error" if error.error_count() == 1 else f"{error.error_count()} errors"),
-            where=where,
-            right="\n".join(_explain(dict(e)) for e in error.errors()),
-        ) from error
+    return read_config(Recipe, tree, what="the recipe", where=where, unions=["data"])
 
 
 def recipe_tree(recipe: Recipe) -> dict[str, Any]:
@@ -94,37 +84,40 @@ def recipe_tree(recipe: Recipe) -> dict[str, Any]:
     return tree
 
 
-def recipe_schema() -> dict[str, Any]:
-    return _ADAPTER.json_schema()
+def decode_options(overrides: Sequence[str]) -> dict[str, Any]:
+    """`beam=8` or `decode.beam=8` for a command that only decodes; the predictor, which knows the rest, checks values.
+
+    Names are checked here, because a predictor has arguments beside these.
+    """
+    options = {key.removeprefix("decode."): value for key, value in map(_key_and_value, overrides)}
+    names = [key.name for key in fields(DecodeConfig)]
+    unknown = [f"decode.{name}" for name in options if name not in names]
+    if unknown:
+        raise RecipeError(f"there is no such key: {', '.join(unknown)}", where="--set", right=", ".join(names))
+    return options
 
 
-def _override(tree: dict[str, Any], override: str) -> None:
+def _key_and_value(override: str) -> tuple[str, Any]:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
-        raise RecipeError(f"not an override: {override}", where="--set", right="--set train.steps=200")
+        raise RecipeError(
+            f"not an override: {override}", where="--set", right="--set key=value, such as --set train.steps=200"
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         value = text  # a bare word is a string
-    *parents, leaf = key.strip().split(".")
+    return key.strip(), value
+
+
+def _override(tree: dict[str, Any], override: str) -> None:
+    key, value = _key_and_value(override)
+    *parents, leaf = key.split(".")
     for parent in parents:
         tree = tree.setdefault(parent, {})
         if not isinstance(tree, dict):
             raise RecipeError(f"{key} goes below {parent}, which is a value", where="--set")
     tree[leaf] = value
-
-
-def _explain(error: dict[str, Any]) -> str:
-    # Tags of the union ("parallel") are part of pydantic's path, not of the recipe's.
-    path = ".".join(str(part) for i, part in enumerate(error["loc"]) if not (i == 1 and error["loc"][0] == "data"))
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        message = "there is no such key"
-    elif error["type"] in ("missing", "missing_argument"):
-        message = "is missing"
-    elif not isinstance(error.get("input"), dict):
-        message += f" (got {error.get('input')!r})"
-    return f"    {path or 'recipe'}: {message}"
 
 
 def _resolve(data: DataConfig, recipe: Path) -> DataConfig:

@@ -2,7 +2,8 @@
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
 from types import TracebackType
@@ -98,6 +99,12 @@ class TrainingReport:
             case Saved() | Finished():
                 pass
 
+    def stopping(self) -> None:
+        self.console.print("stopping: this step is saved (Ctrl-C once more stops at once, without)")
+
+    def scoring(self, split: str, sentences: int) -> AbstractContextManager[Callable[[int], None]]:
+        return progress_bar(self.console, f"scoring {split}", sentences)
+
     def _step(self, event: Step) -> None:
         self.tokens += event.tokens
         elapsed = perf_counter() - self.since
@@ -126,6 +133,20 @@ class TrainingReport:
         self.console.print(f"{reason}: the model is in {self.out / 'model'}, its scores in {self.out / 'scores.json'}")
 
 
+@contextmanager
+def progress_bar(console: Console, what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal, a line anywhere else; its value is told how many more sentences are done."""
+    if quiet or not console.is_terminal:
+        if not quiet:
+            console.print(f"{what}: {total:,} sentences")
+        yield lambda n: None
+        return
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda n: bar.advance(task, n)
+
+
 def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
     for name in ("metric", "score", "95 % interval", "sentences"):
@@ -139,15 +160,26 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     console.print()
 
 
-def print_comparisons(console: Console, title: str, comparisons: Sequence[Comparison]) -> None:
-    table = Table(title=title, title_justify="left", box=SIMPLE)
-    for name in ("metric", "first", "second", "difference", "95 % interval", "p", "test"):
-        table.add_column(name, justify="left" if name in ("metric", "test") else "right")
+def print_comparisons(
+    console: Console, split: str, comparisons: Sequence[Comparison], *, first: Path, second: Path
+) -> None:
+    # Narrow gaps, so that the widest numbers fit into 80 columns.
+    table = Table(title_justify="left", box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
+    table.title = f"{split}: {comparisons[0].n} sentences"
+    for name in ("metric", "first", "second", "difference", "95 % interval", "p"):
+        table.add_column(name, justify="left" if name == "metric" else "right")
     for c in comparisons:
         interval = f"{c.low:+.2f} – {c.high:+.2f}"
         numbers = (f"{c.a:.2f}", f"{c.b:.2f}", f"{c.difference:+.2f}", interval, f"{c.p_value:.4f}")
-        table.add_row(c.metric, *numbers, c.test)
+        table.add_row(c.metric, *numbers)
     console.print(table)
+    metrics_by_test: dict[str, list[str]] = {}
+    for c in comparisons:
+        metrics_by_test.setdefault(c.test, []).append(c.metric)
+    tests = [f"{', '.join(metrics)}: {test}" for test, metrics in metrics_by_test.items()]
+    for line in (f"first: {first}", f"second: {second}", "difference: second - first", *tests):
+        console.print(f"  {line}", markup=False, style="dim")
+    console.print()
 
 
 def print_findings(console: Console, findings: Sequence[Finding], *, all_well: str = "") -> None:

@@ -4,25 +4,26 @@ import json
 import shutil
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from jumok.assemble import Run, assemble
 from jumok.card import model_card
-from jumok.data.corpus import Corpus, Split
+from jumok.data.corpus import SPLITS, Corpus
+from jumok.errors import CheckpointError
 from jumok.hub.folder import write_model
 from jumok.predictor import Predictor, load
 from jumok.recipe import Recipe
 from jumok.score.significance import Score
 from jumok.score.translation import bleu_by_length, score_translations
 from jumok.text.formats import Pair
-from jumok.train.checkpoint import write_atomically, write_folder
+from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
-from jumok.train.loop import Event, Finished
+from jumok.train.loop import Event, Finished, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,17 @@ class Outcome:
 
     finished: Finished
     signal: int | None
+
+
+class Watcher(Protocol):
+    """Who is told what a training does."""
+
+    def began(self, run: Run) -> None: ...
+    def watch(self, event: Event) -> None: ...
+    def stopping(self) -> None: ...
+    def scoring(self, split: str, sentences: int) -> AbstractContextManager[Callable[[int], None]]:
+        """The context's value is told how many more sentences are done."""
+        ...
 
 
 @contextmanager
@@ -51,52 +63,54 @@ def interruptible() -> Iterator[list[int]]:
             signal.signal(number, handler)
 
 
-def run_training(
-    recipe: Recipe,
-    out: Path,
-    *,
-    began: Callable[[Run], None],
-    watch: Callable[[Event], None],
-    scoring: Callable[[str, int], Any],
-) -> Outcome:
-    """Train into `out`, telling `watch` every event; the model and its scores are written at the end.
-
-    `scoring(split, sentences)` opens a progress bar: a context whose value is told what is done.
-    """
+def run_training(recipe: Recipe, out: Path, watcher: Watcher) -> Outcome:
+    """Train into `out`, telling the watcher every event; the model and its scores are written at the end."""
     folder = RunFolder(out)
-    run = assemble(recipe, folder)
-    began(run)
-    finished = Finished(0, "steps")
     try:
+        run = assemble(recipe, folder)
+        watcher.began(run)
+        finished = Finished(0, "steps")
         with interruptible() as asked:
             for event in run.train(lambda: bool(asked)):
                 if run.group.rank == 0:
                     folder.append(event)
-                    watch(event)
+                    watcher.watch(event)
+                    if asked and isinstance(event, Step):
+                        watcher.stopping()
                 if isinstance(event, Finished):
                     finished = event
-        if run.group.rank == 0 and finished.reason != "interrupted" and not folder.scores.exists():
-            finish(run, scoring)
+        if run.group.rank == 0 and finished.reason != "interrupted" and not is_finished(run):
+            finish(run, watcher)
         run.group.barrier()
     finally:
-        leave_group(run.group)
+        leave_group()
         folder.unlock()
     return Outcome(finished, asked[0] if asked and finished.reason == "interrupted" else None)
 
 
-def finish(run: Run, scoring: Callable[[str, int], Any]) -> None:
+def is_finished(run: Run) -> bool:
+    """Whether model and scores are there, whole, and of this recipe's decoding."""
+    try:
+        verify_folder(run.folder.model)
+        config = json.loads((run.folder.model / "config.json").read_text("utf-8"))
+        scores = json.loads(run.folder.scores.read_text("utf-8"))
+        return bool(scores) and config["jumok"]["decode"] == asdict(run.recipe.decode)
+    except (CheckpointError, OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def finish(run: Run, watcher: Watcher) -> None:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
     for leftover in run.folder.path.glob("model.*-*"):  # of a process that was killed right here
         shutil.rmtree(leftover, ignore_errors=True)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = load(run.folder.path)
-    splits: tuple[Split, ...] = ("dev", "test")
     scores: dict[str, Any] = {}
-    for split in splits:
+    for split in SPLITS[1:]:
         pairs = list(Corpus(run.recipe.data, split, seed=run.recipe.seed))
         if pairs:
-            with scoring(split, len(pairs)) as done:
+            with watcher.scoring(split, len(pairs)) as done:
                 scores[split] = evaluate(predictor, pairs, done=done)[0]
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))

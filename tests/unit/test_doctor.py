@@ -116,7 +116,7 @@ def test_a_split_without_pairs_is_an_error_and_the_worst_comes_first() -> None:
 @pytest.mark.parametrize(
     ("kind", "severity", "planted", "found"),
     [
-        ("duplicate", "note", [(SOURCES[0].replace(" ", "\u00a0 "), unicodedata.normalize("NFD", OUTPUTS[0]))], [13]),
+        ("duplicate", "note", [(SOURCES[0].replace(" ", "\u00a0 "), OUTPUTS[0])], [13]),
         ("duplicate", "warning", GERMAN[:5], [13, 14, 15, 16, 17]),
         ("several_targets", "note", [("Snow!", "Es schneit!")], [13]),
         ("copied", "warning", [("Bread and  butter", "bread and butter"), ("10:30 – 11:00", "10:30 – 11:00")], [13]),
@@ -142,6 +142,26 @@ def test_planted_faults_are_found(kind: str, severity: str, planted: Texts, foun
 )
 def test_what_is_no_fault(source: str, target: str, texts: Texts) -> None:
     assert examined(texts, source, target, max_words=27) == []
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(("texts", "target"), [(GERMAN, "de"), (KOREAN, "ko")])
+def test_decomposed_text_is_noted_and_otherwise_the_same(texts: Texts, target: str, side: int) -> None:
+    accented = ("The café is full.", {"de": "Das Café ist voll.", "ko": "국밥집이 꽉 찼다."}[target])
+    planted = tuple(unicodedata.normalize("NFD", text) if i == side else text for i, text in enumerate(accented))
+    n = len(texts)
+    findings = examined([*texts, accented, (planted[0], planted[1])], target=target)
+    note = only(findings, "decomposed")
+    assert (note.severity, note.count, lines(note)) == ("note", 1, [n + 2])
+    assert [lines(finding) for finding in findings if finding.kind != "decomposed"] == [[n + 2]]
+    assert only(findings, "duplicate")
+    message = f"train: pairs with decomposed characters (NFD): 1 of {n + 2} ("
+    assert (note.message.startswith(message), "Training composes them (NFC)" in note.message) == (True, True)
+
+
+def test_what_nfc_keeps_or_takes_apart_is_not_decomposed() -> None:
+    # A circumflex on a letter that has none, a compatibility ideograph, a letter that NFC itself takes apart.
+    assert examined([("m\u0302 stays", "m\u0302 bleibt"), ("\uf900", "\u0958")]) == []
 
 
 def test_long_text_without_spaces_is_over_long_too() -> None:
@@ -371,6 +391,11 @@ def test_outputs(kind: str | None, source: str, output: str, reference: str | No
     findings = examine_outputs([*SOURCES, source], [*OUTPUTS, output], references)
     expected = [(kind, [13], 1, "warning")] if kind else []
     assert [(found.kind, lines(found), found.count, found.severity) for found in findings] == expected
+
+
+def test_findings_of_outputs_can_name_their_split() -> None:
+    finding = only(examine_outputs(["a", "b"], ["", "c"], split="test"), "empty")
+    assert finding.message.startswith("test: empty outputs of sources that are not empty: 1 of 2")
 
 
 def test_one_output_for_many_sources() -> None:

@@ -5,16 +5,22 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from pydantic import Field
+
+from jumok.config import Count, CountOrZero
 from jumok.data import synthetic
 from jumok.data.shards import FORMAT, Shards, build_shards, in_chunks
 from jumok.errors import DataError
 from jumok.text.formats import Pair, read_pairs
 from jumok.text.tokenizer import EOS_ID, Tokenizer
+from jumok.version import __version__
 
-Split = Literal["train", "dev", "test"]
+Split = synthetic.Split
+SPLITS: tuple[Split, ...] = ("train", "dev", "test")
 CHUNK = 4096
+Files = Annotated[list[str], Field(max_length=2)]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,23 +31,16 @@ class ParallelData:
     source: str
     """language code, e.g. "en"; TMX picks its texts by it"""
     target: str
-    train: list[list[str]] = field(default_factory=list)
+    train: list[Files] = field(default_factory=list)
     """corpora, each [source file, target file] or [file]; read in order"""
-    dev: list[str] = field(default_factory=list)
-    test: list[str] = field(default_factory=list)
+    dev: Files = field(default_factory=list)
+    test: Files = field(default_factory=list)
     columns: tuple[str, str] | None = None
     """names of the source and target columns of a TSV with a header"""
-    max_len: int = 256
+    max_len: Count = 256
     """pairs with more pieces than this on either side are left out of training, and counted"""
     when_changed: Literal["refuse", "accept"] = "refuse"
     """what to do when a run is resumed and its files are no longer the same"""
-
-    def __post_init__(self) -> None:
-        for files in [*self.train, self.dev, self.test]:
-            if len(files) > 2:
-                raise ValueError(f"a corpus is one file or two, not {len(files)}: {', '.join(files)}")
-        if self.max_len < 1:
-            raise ValueError("max_len must be at least 1")
 
     def files(self, split: Split) -> list[list[str]]:
         if split == "train":
@@ -58,17 +57,12 @@ class SyntheticData:
     problem: synthetic.Problem
     source: str = "en"
     target: str = "ko"
-    n_train: int = 100_000
-    n_dev: int = 500
-    n_test: int = 1000
-    length: int = 12
+    n_train: CountOrZero = 100_000
+    n_dev: CountOrZero = 500
+    n_test: CountOrZero = 1000
+    length: Annotated[int, Field(ge=3)] = 12
     """longest sequence of `reverse` and `copy`"""
-    max_len: int = 256
-
-    def __post_init__(self) -> None:
-        for name, least in (("n_train", 0), ("n_dev", 0), ("n_test", 0), ("length", 3), ("max_len", 1)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}")
+    max_len: Count = 256
 
     def count(self, split: Split) -> int:
         return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
@@ -134,8 +128,7 @@ class Corpus:
                     for file in files:
                         digest.update(_file_sha256(Path(file)).encode() + b"\n")
             case SyntheticData():
-                code = _file_sha256(Path(synthetic.__file__))
-                facts = [code, self.data.problem, self.data.count(self.split), self.data.length]
+                facts = [synthetic.VERSION, self.data.problem, self.data.count(self.split), self.data.length]
                 facts += [self.seed] if self.split == "train" else []
                 digest.update(json.dumps([self.split, *facts]).encode())
         return digest.hexdigest()
@@ -170,7 +163,7 @@ def _file_sha256(path: Path) -> str:
 def open_shards(corpus: Corpus, *, source: Tokenizer, target: Tokenizer, cache: Path, fingerprint: str) -> Shards:
     """The token shards of a corpus: taken from the cache, or built into it."""
     max_len = corpus.data.max_len
-    key = [FORMAT, fingerprint, source.sha256, target.sha256, max_len]
+    key = [__version__, FORMAT, fingerprint, source.sha256, target.sha256, max_len]
     folder = cache / "shards" / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
     if folder.exists():
         return Shards(folder)

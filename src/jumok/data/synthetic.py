@@ -8,6 +8,9 @@ from typing import Literal, TypedDict, get_args
 
 from jumok.errors import RecipeError
 
+VERSION = 1
+"""Raised when the same arguments give other pairs: what was prepared or trained from the old ones is then known."""
+
 Problem = Literal["korean_numbers", "reverse", "copy"]
 Split = Literal["train", "dev", "test"]
 

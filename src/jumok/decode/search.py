@@ -9,10 +9,13 @@ B sentences, K beams, V vocabulary, S source positions.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import torch
+from pydantic import Field
 from torch import Tensor
+
+from jumok.config import Count, CountOrZero, NotNegative, Positive, Seed
 
 NO_TOKEN = -1
 
@@ -39,32 +42,26 @@ class DecodeConfig:
     """How an output is chosen."""
 
     method: Literal["beam", "greedy", "sample"] = "beam"
-    beam: int = 4
-    length_penalty: float = 0.6
+    beam: Count = 4
+    length_penalty: NotNegative = 0.6
     """alpha of Wu et al. 2016: scores are divided by ((5 + length) / 6) ^ alpha"""
-    coverage_penalty: float = 0.0
+    coverage_penalty: NotNegative = 0.0
     """beta of Wu et al. 2016: source words that got less attention than one word's worth cost"""
-    n_best: int = 1
+    n_best: Count = 1
     """hypotheses returned, best first; at most `beam`"""
-    max_extra: int = 50
+    max_extra: Count = 50
     """an output has at most as many pieces as its input, and this many more"""
-    temperature: float = 1.0
-    top_k: int = 0
+    temperature: Positive = 1.0
+    top_k: CountOrZero = 0
     """sample among the k likeliest pieces; 0: all"""
-    top_p: float = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
     """sample among the likeliest pieces that together reach this probability"""
-    seed: int = 1
+    seed: Seed = 1
     """for sampling"""
 
     def __post_init__(self) -> None:
-        if self.beam < 1 or self.n_best < 1 or self.max_extra < 1:
-            raise ValueError("beam, n_best and max_extra must be at least 1")
         if self.n_best > (self.beam if self.method == "beam" else 1):
             raise ValueError('n_best can be at most beam, and 1 unless method = "beam"')
-        if self.temperature <= 0 or not 0 < self.top_p <= 1 or self.top_k < 0:
-            raise ValueError("temperature must be over 0, top_p over 0 and at most 1, top_k at least 0")
-        if self.length_penalty < 0 or self.coverage_penalty < 0:
-            raise ValueError("length_penalty and coverage_penalty must be at least 0")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,16 +5,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from jumok.config import read_config
 from jumok.errors import CheckpointError
 from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
-from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.models.transformer import TransformerConfig
 from jumok.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
+FACTS = ["version", "source", "target", "decode", "model"]
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 
 
@@ -68,17 +69,25 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
 def read_model(folder: Path) -> ModelFolder:
     config = _read_json(folder / "config.json")
     facts = config.get("jumok")
-    if not isinstance(facts, dict) or "model" not in facts:
+    missing = [key for key in FACTS if key not in facts] if isinstance(facts, dict) else FACTS
+    if not isinstance(facts, dict) or missing:
         raise CheckpointError(
-            f'not a model that jumok wrote: model_type "{config.get("model_type")}" without a "jumok" key',
+            f'not a model that jumok wrote: model_type "{config.get("model_type")}" without jumok.{missing[0]}',
             where=folder / "config.json",
         )
+    c = read_config(
+        TransformerConfig,
+        facts["model"],
+        what="the model's config",
+        where=folder / "config.json",
+        path="jumok.model",
+        error=CheckpointError,
+    )
     try:
-        c = TypeAdapter(TransformerConfig).validate_python(facts["model"])
         tensors = load_file(folder / "model.safetensors")
-    except (ValidationError, SafetensorError, OSError) as error:
+    except (SafetensorError, OSError) as error:
         raise CheckpointError(f"model cannot be read: {error}", where=folder) from error
-    if config["model_type"] == "marian":
+    if config.get("model_type") == "marian":
         tensors = from_marian(tensors, c)
     if (folder / JOINT).exists():
         source = target = Tokenizer.load(folder / JOINT)
@@ -94,10 +103,6 @@ def read_model(folder: Path) -> ModelFolder:
             right="the tokenizer that the model was trained with",
         )
     return ModelFolder(c, tensors, source, target, facts)
-
-
-def build(model: ModelFolder) -> Transformer:
-    return Transformer(model.config, source_vocab=model.source.vocab_size, target_vocab=model.target.vocab_size)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
+from jumok.config import Count, Share
 from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
 from jumok.nn.dropout import Dropout
 from jumok.nn.positions import LearnedPositions, SinusoidalPositions
@@ -21,36 +22,30 @@ class TransformerConfig:
     """The base model of the paper; `big` and every row of its Table 3 change some of these."""
 
     kind: Literal["transformer"] = "transformer"
-    d_model: int = 512
-    d_ff: int = 2048
-    n_heads: int = 8
-    n_layers: int = 6
+    d_model: Count = 512
+    d_ff: Count = 2048
+    n_heads: Count = 8
+    n_layers: Count = 6
     """layers of the encoder, and as many of the decoder"""
-    d_k: int | None = None
+    d_k: Count | None = None
     """width of a head's queries and keys; d_model / n_heads if not given"""
-    d_v: int | None = None
+    d_v: Count | None = None
     """width of a head's values; d_model / n_heads if not given"""
-    dropout: float = 0.1
+    dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of embedding and position"""
     norm: NormOrder = "post"
     """LayerNorm after the residual sum (the paper) or before the sub-layer"""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_len: int = 512
+    max_len: Count = 512
     """positions there are when they are learned; sinusoidal ones never end"""
-    neighbourhood: int | None = None
+    neighbourhood: Count | None = None
     """self-attention restricted to this many positions on either side"""
     tie_embeddings: Literal["all", "target", "none"] = "all"
     """one matrix for source, target and output; for target and output; or three"""
 
     def __post_init__(self) -> None:
-        for name in ("d_model", "d_ff", "n_heads", "n_layers", "max_len", "d_k", "d_v", "neighbourhood"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"{name} must be at least 1")
         if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
             raise ValueError("d_model must be divisible by n_heads, or d_k and d_v be given")
-        if not 0 <= self.dropout < 1:
-            raise ValueError("dropout must be at least 0 and below 1")
 
     @property
     def longest(self) -> int | None:
@@ -176,6 +171,12 @@ class Transformer(nn.Module):
         if attention is not None and weights:
             attention.append(torch.stack(weights).mean(dim=(0, 2))[:, 0])
         return self.logits(x[:, 0]), TransformerState(state.memories, state.memory_mask, past)
+
+    def alignment(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
+        """[B, T, S]: the attention paid to the source at every step, mean over layers and heads."""
+        maps = AttentionMaps([], [], [])
+        self.decode(self.encode(source, source_mask), source_mask, target, maps=maps)
+        return torch.stack(maps.cross).mean(dim=(0, 2))
 
     @property
     def device(self) -> torch.device:

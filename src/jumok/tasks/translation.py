@@ -11,12 +11,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from jumok.config import Share
 from jumok.data.batching import POOL, Indices, epoch_batches, sorted_batches
 from jumok.data.shards import Shards
 from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
 from jumok.models.transformer import Transformer
 from jumok.nn.cross_entropy import linear_cross_entropy
-from jumok.score.translation import bleu_from, bleu_statistics
+from jumok.score.translation import quick_scores
 from jumok.text.formats import Pair
 from jumok.text.tokenizer import EOS_ID, Tokenizer
 from jumok.train.loop import Loss
@@ -27,11 +28,7 @@ class TranslationConfig:
     """The task: a text is turned into a text."""
 
     kind: Literal["translation"] = "translation"
-    label_smoothing: float = 0.1
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.label_smoothing < 1:
-            raise ValueError("label_smoothing must be at least 0 and below 1")
+    label_smoothing: Share = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +92,7 @@ class TranslationTask:
         tokenizers: Tokenizers,
         train: Shards,
         dev: Sequence[Pair],
+        target_language: str,
         batch_tokens: int,
         seed: int,
     ) -> None:
@@ -102,6 +100,7 @@ class TranslationTask:
         self.tokenizers = tokenizers
         self.train = train
         self.dev = dev
+        self.target_language = target_language
         self.batch_tokens = batch_tokens
         self.seed = seed
 
@@ -127,6 +126,16 @@ class TranslationTask:
             [source[i].tolist() for i in examples], [target[i].tolist() for i in examples], self.tokenizers
         )
 
+    def name(self, examples: Indices) -> str:
+        """Examples as a person knows them: how many, and the texts of the longest."""
+        source, target = self.train.fields["source"], self.train.fields["target"]
+        longest = max(examples, key=lambda i: len(source[i]) + len(target[i]))
+        texts = (
+            self.tokenizers.source.decode(source[longest].tolist()),
+            self.tokenizers.target.decode(target[longest].tolist()),
+        )
+        return f"{len(examples)} pairs, the longest of them {texts[0]!r} -> {texts[1]!r}"
+
     def loss(self, model: Transformer, batch: Batch) -> Loss:
         return translation_loss(model, batch, smoothing=self.config.label_smoothing)
 
@@ -144,12 +153,8 @@ class TranslationTask:
         outputs = translate([model], self.tokenizers, sources, DecodeConfig(method="greedy"))
         texts = [self.tokenizers.target.decode(output[0].ids) for output in outputs]
         references = [pair.target for pair in self.dev]
-        same = sum(text == reference for text, reference in zip(texts, references, strict=True))
-        return {
-            "perplexity": exp(min(total / count, 50.0)),
-            "bleu": float(bleu_from(bleu_statistics(texts, references).sum(axis=0))),
-            "exact_match": 100 * same / len(texts),
-        }
+        scores = quick_scores(texts, references, target_language=self.target_language)
+        return {"perplexity": exp(min(total / count, 50.0)), **scores}
 
 
 def translation_loss(model: Transformer, batch: Batch, *, smoothing: float) -> Loss:

@@ -1,8 +1,7 @@
 """Readers of text files: plain lines, line-aligned pairs, TSV, gettext PO and MO, TMX.
 
-Every reader is lazy and keeps one line, entry or message in memory, whatever the size of the file. Text comes
-out as it was written: no normalisation, no trimming. A file that cannot be read is a DataError that names the
-place.
+Every reader is lazy and keeps one line, entry or message in memory, whatever the size of the file. Text comes out
+as it was written: no normalisation, no trimming. A file that cannot be read is a DataError that names the place.
 """
 
 import codecs
@@ -12,7 +11,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -34,18 +33,23 @@ class Pair:
 def read_lines(path: Path, *, charset: str = "utf-8") -> Iterator[str]:
     """The lines of a file, without their ends: only "\\n" and "\\r\\n" end a line."""
     with _opened(path) as stream:
-        for number, line in enumerate(stream, start=1):
-            if number == 1:
-                line = line.removeprefix(codecs.BOM_UTF8)
-                if not line:
-                    return
-            try:
-                text = line.decode(charset)
-            except UnicodeDecodeError as error:
-                raise _undecodable(error, charset, f"{path}:{number}") from None
-            if text.endswith("\n"):
-                text = text[:-1].removesuffix("\r")
-            yield text
+        yield from decoded(stream, str(path), charset=charset)
+
+
+def decoded(lines: Iterable[bytes], name: str, *, first: int = 1, charset: str = "utf-8") -> Iterator[str]:
+    """Lines as text, from the line numbered `first`; `name` is what an error calls their file."""
+    for number, line in enumerate(lines, start=first):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+            if not line:
+                return
+        try:
+            text = line.decode(charset)
+        except UnicodeDecodeError as error:
+            raise _undecodable(error, charset, f"{name}:{number}") from None
+        if text.endswith("\n"):
+            text = text[:-1].removesuffix("\r")
+        yield text
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:

@@ -13,14 +13,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Literal
+from typing import Annotated, Literal
 
 import tokenizers
+from pydantic import Field
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
+from jumok.config import Count
 from jumok.errors import CheckpointError, DataError
 from jumok.text.normalise import compose_with_spans
 
+TRAINER = f"tokenizers {tokenizers.__version__}"  # the same text and config may give other pieces with another
 EOS, UNK, PAD = "</s>", "<unk>", "<pad>"
 EOS_ID, UNK_ID = 0, 1
 SPACE = "▁"  # U+2581 marks the start of a word inside a piece
@@ -39,20 +42,18 @@ class TokenizerConfig:
 
     kind: Kind = "bpe"
     """character and bpe know every text (rare characters become bytes); word and wordpiece have `<unk>`"""
-    vocab_size: int = 8000
+    vocab_size: Annotated[int, Field(ge=8)] = 8000
     """pieces in the vocabulary, special ones and bytes included; an upper bound"""
     joint: bool = True
     """one vocabulary for source and target"""
     lowercase: bool = False
     """fold case before anything else (the output is lower-case too)"""
-    sample_lines: int = 200_000
+    sample_lines: Count = 200_000
     """lines it learns from at most, drawn evenly from the whole text"""
 
     def __post_init__(self) -> None:
         if self.vocab_size < MIN_PIECES and self.kind in ("bpe", "character"):
             raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special pieces")
-        if self.vocab_size < 8 or self.sample_lines < 1:
-            raise ValueError("vocab_size must be at least 8, sample_lines at least 1")
 
 
 @dataclass(frozen=True, slots=True)

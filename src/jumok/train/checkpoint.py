@@ -64,6 +64,8 @@ def verify_folder(folder: Path) -> None:
     """Refuse a folder in which a file is missing or not byte for byte what was written."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
+        if not isinstance(manifest, dict):
+            raise ValueError("not a JSON object")
     except (OSError, ValueError) as error:
         raise CheckpointError(f"torn: its manifest cannot be read ({error})", where=folder) from error
     for name, entry in manifest.items():
@@ -186,7 +188,15 @@ class Checkpoints:
         """The mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
         mean: dict[str, Tensor] = {}
         for step in steps:
-            for name, tensor in self.weights(step).items():
+            try:
+                weights = self.weights(step)
+            except CheckpointError as error:
+                raise CheckpointError(
+                    f"checkpoint step-{step}, one of {len(steps)} that are averaged, is {error.what}",
+                    where=error.where,
+                    right=f"rm -r {self.path(step)}  # then the same command takes the mean of the others",
+                ) from error
+            for name, tensor in weights.items():
                 mean[name] = mean.get(name, torch.zeros_like(tensor, dtype=torch.float64)) + tensor
         return {name: (tensor / len(steps)).float() for name, tensor in mean.items()}
 

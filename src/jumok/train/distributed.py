@@ -56,6 +56,6 @@ def join_group(device: torch.device) -> Group:
     return Group(rank=distributed.get_rank(), world=world, device=device)
 
 
-def leave_group(group: Group) -> None:
-    if group.world > 1:
+def leave_group() -> None:
+    if distributed.is_available() and distributed.is_initialized():
         distributed.destroy_process_group()

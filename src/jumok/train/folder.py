@@ -27,6 +27,7 @@ class RunFolder:
 
     def lock(self) -> None:
         """Held until `unlock` or until this process ends, however it ends; a second process is refused."""
+        self._refuse_foreign()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("a+")
@@ -46,6 +47,18 @@ class RunFolder:
         file.flush()
         self._lock = file
 
+    def _refuse_foreign(self) -> None:
+        """A run never moves into a folder with other things in it."""
+        if not self.path.is_dir() or self.recipe.exists():
+            return
+        others = sorted({path.name for path in self.path.iterdir()} - {"lock"})
+        if others:
+            raise CheckpointError(
+                f"the folder is no run and not empty: it has {', '.join(others[:3])}{' ...' if others[3:] else ''}",
+                where=self.path,
+                right="a new or empty folder for --out",
+            )
+
     def unlock(self) -> None:
         if self._lock:
             self._lock.close()
@@ -57,8 +70,14 @@ class RunFolder:
             return None
         try:
             stored: dict[str, Any] = json.loads(self.recipe.read_text("utf-8"))
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"cannot be read: {error}", where=self.recipe) from error
+            if not all(isinstance(stored[key], dict) for key in ("recipe", "data")):
+                raise ValueError("it holds no recipe")
+        except (OSError, ValueError, TypeError, KeyError) as error:
+            raise CheckpointError(
+                f"cannot be read: {error}",
+                where=self.recipe,
+                right="the recipe.json that the run began with, or another --out",
+            ) from error
         return stored
 
     def store(self, facts: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from jumok.config import Count
 from jumok.errors import RunError
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
@@ -37,6 +38,7 @@ class Task(Protocol):
 
     def batches(self, epoch: int) -> Iterator[Any]: ...
     def batch(self, examples: Any) -> Any: ...
+    def name(self, examples: Any) -> str: ...
     def loss(self, model: Any, batch: Any) -> Loss: ...
     def evaluate(self, model: Any) -> dict[str, float]: ...
 
@@ -45,35 +47,26 @@ class Task(Protocol):
 class TrainConfig:
     """How long, how large, how often."""
 
-    steps: int = 100_000
-    batch_tokens: int = 4096
+    steps: Count = 100_000
+    batch_tokens: Count = 4096
     """tokens of a batch, padding included, on its longer side"""
-    accumulate: int = 1
+    accumulate: Count = 1
     """batches whose gradients make one step"""
     optimizer: OptimizerConfig = OptimizerConfig()
-    evaluate_every: int = 1000
-    save_every: int = 1000
-    keep_last: int = 5
+    evaluate_every: Count = 1000
+    save_every: Count = 1000
+    keep_last: Count = 5
     """checkpoints kept beside the best one; as many are averaged"""
     final: Literal["average", "best", "last"] = "average"
     """what becomes the model: the mean of the last `keep_last` checkpoints, the best one, or the last one"""
     metric: Literal["perplexity", "bleu", "exact_match"] = "perplexity"
     """what best means, on dev"""
-    patience: int | None = None
+    patience: Count | None = None
     """stop after this many evaluations without a better one"""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: int | None = None
+    threads: Count | None = None
     """of this process on the CPU; all cores if not given"""
     tensorboard: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("steps", "batch_tokens", "accumulate", "evaluate_every", "save_every", "keep_last"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1")
-        if self.patience is not None and self.patience < 1:
-            raise ValueError("patience must be at least 1")
-        if self.final == "best" and self.evaluate_every % self.save_every:
-            raise ValueError('with final = "best", evaluate_every must be a multiple of save_every')
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +149,16 @@ def train(
         progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
         yield event
         last = progress.step == config.steps
+        better = False
         if last or progress.step % config.evaluate_every == 0:
             evaluated, progress = _evaluate(model, task, config, progress, group)
             yield evaluated
+            better = evaluated.best
             if config.patience is not None and progress.worse >= config.patience:
                 reason = "patience"
         stopping = group.any(interrupted())
         finished = last or reason == "patience"
-        if finished or stopping or progress.step % config.save_every == 0:
+        if finished or stopping or better or progress.step % config.save_every == 0:
             progress = replace(progress, finished=finished)
             if group.rank == 0:
                 folder = checkpoints.save(progress.step, model, optimizer, asdict(progress))
@@ -239,7 +234,7 @@ def _step(
     if not isfinite(total) or not isfinite(norm):
         raise RunError(
             f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite; nothing was updated",
-            where=f"epoch {first[0]}, batch {first[1]}, examples {_name(taken)}",
+            where=f"epoch {first[0]}, batch {first[1]}: {task.name(np.concatenate(taken))}",
             right="a lower learning rate, a longer warm-up, clip_norm = 1.0, or a look at those examples;"
             " the last checkpoint is good",
         )
@@ -248,11 +243,6 @@ def _step(
         group_of_parameters["lr"] = rate
     optimizer.step()
     return Step(step, first[0], total / count, rate, norm, count, perf_counter() - began)
-
-
-def _name(taken: list[Any]) -> str:
-    examples = np.concatenate(taken)[:8].tolist()
-    return ", ".join(map(str, examples)) + (" ..." if sum(map(len, taken)) > 8 else "")
 
 
 def _mix(seed: int, step: int, rank: int) -> int:

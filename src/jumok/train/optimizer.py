@@ -6,6 +6,8 @@ from typing import Literal
 import torch
 from torch import nn
 
+from jumok.config import CountOrZero, NotNegative, Positive, Share
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimizerConfig:
@@ -16,28 +18,26 @@ class OptimizerConfig:
     schedule: Literal["noam", "inverse_sqrt", "linear", "constant"] = "noam"
     """noam: d_model^-0.5 min(step^-0.5, step warmup^-1.5), the paper's; inverse_sqrt: the same from a given peak;
     linear: down to zero at the last step; constant. All begin with a linear warm-up."""
-    learning_rate: float | None = None
+    learning_rate: Positive | None = None
     """the peak; noam has its own"""
-    warmup: int = 4000
-    beta1: float = 0.9
-    beta2: float = 0.98
-    epsilon: float = 1e-9
-    weight_decay: float = 0.0
+    warmup: CountOrZero = 4000
+    """steps of the warm-up; noam and inverse_sqrt need one"""
+    beta1: Share = 0.9
+    beta2: Share = 0.98
+    epsilon: Positive = 1e-9
+    weight_decay: NotNegative = 0.0
     """not applied to biases and LayerNorm"""
-    clip_norm: float | None = None
+    clip_norm: Positive | None = None
     """gradients longer than this are shortened to it"""
 
     def __post_init__(self) -> None:
+        wrong = []
         if (self.learning_rate is None) != (self.schedule == "noam"):
-            raise ValueError('learning_rate goes with every schedule but "noam", which computes its own')
-        if self.learning_rate is not None and self.learning_rate <= 0:
-            raise ValueError("learning_rate must be over 0")
-        if self.warmup < 0 or (self.warmup < 1 and self.schedule in ("noam", "inverse_sqrt")):
-            raise ValueError("warmup must be at least 1 for noam and inverse_sqrt, else at least 0")
-        if not (0 <= self.beta1 < 1 and 0 <= self.beta2 < 1 and self.epsilon > 0 and self.weight_decay >= 0):
-            raise ValueError("beta1 and beta2 are from 0 to below 1, epsilon over 0, weight_decay at least 0")
-        if self.clip_norm is not None and self.clip_norm <= 0:
-            raise ValueError("clip_norm must be over 0")
+            wrong.append('learning_rate goes with every schedule but "noam", which computes its own')
+        if self.warmup < 1 and self.schedule in ("noam", "inverse_sqrt"):
+            wrong.append("warmup must be at least 1 for noam and inverse_sqrt")
+        if wrong:
+            raise ValueError("\n".join(wrong))
 
 
 def peak_rate(config: OptimizerConfig, *, d_model: int) -> float:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from jumok.assemble import cache_folder
+from jumok.config import read_config
 from jumok.data.corpus import Corpus, ParallelData, Split, SyntheticData, open_shards
 from jumok.data.shards import Shards
 from jumok.data.synthetic import generate
-from jumok.errors import DataError
+from jumok.errors import DataError, RecipeError
 from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
 
 ENGLISH = "the fox\nthe dog\na fox and a dog\n"
@@ -104,13 +105,17 @@ def test_texts_of_a_side_or_both(files: list[str]) -> None:
 
 @pytest.mark.parametrize("files", [["a", "b", "c"], ["a", "b", "c", "d"]])
 def test_a_corpus_is_one_file_or_two(files: list[str]) -> None:
-    with pytest.raises(ValueError, match="one file or two"):
-        parallel(files)
+    said = {"source": "en", "target": "ko"}
+    with pytest.raises(RecipeError, match="train.1: must have at most 2 items") as caught:
+        read_config(ParallelData, {**said, "train": [["x"], files], "dev": files}, what="[data]")
+    assert "dev: must have at most 2 items" in str(caught.value)
+    with pytest.raises(DataError, match="no known format"):  # files that no recipe names, such as the doctor's
+        next(iter(corpus_of(parallel(files))))
 
 
 def test_impossible_lengths_are_refused() -> None:
-    with pytest.raises(ValueError, match="max_len"):
-        parallel(max_len=0)
+    with pytest.raises(RecipeError, match="max_len: must be at least 1"):
+        read_config(ParallelData, {"source": "en", "target": "ko", "max_len": 0}, what="[data]")
 
 
 # fingerprints
@@ -244,5 +249,5 @@ def test_synthetic_shards(prepare: Prepare, cache: Path) -> None:
 
 @pytest.mark.parametrize("options", [{"n_train": -1}, {"n_dev": -1}, {"n_test": -1}, {"length": 2}, {"max_len": 0}])
 def test_impossible_synthetic_data_is_refused(options: dict[str, int]) -> None:
-    with pytest.raises(ValueError, match=next(iter(options))):
-        SyntheticData(problem="reverse", **options)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match=next(iter(options))):
+        read_config(SyntheticData, {"problem": "reverse", **options}, what="[data]")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from jumok.config import read_config
 from jumok.decode.search import (
     DecodeConfig,
     Ensemble,
@@ -17,6 +18,7 @@ from jumok.decode.search import (
     length_penalty,
     search,
 )
+from jumok.errors import RecipeError
 
 EOS = 0
 V = 4  # the end and three pieces
@@ -387,5 +389,5 @@ def test_an_ensemble_looks_where_its_parts_look_on_average():
     ids=str,
 )
 def test_impossible_options_are_refused(options):
-    with pytest.raises(ValueError, match=next(iter(options.keys() - {"method"}))):
-        DecodeConfig(**options)
+    with pytest.raises(RecipeError, match=next(iter(options.keys() - {"method"}))):
+        read_config(DecodeConfig, options, what="[decode]")

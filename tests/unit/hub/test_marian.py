@@ -6,9 +6,10 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, MarianMTModel, PreTrainedTokenizerFast
 
+from jumok.assemble import build_model
 from jumok.decode.search import DecodeConfig
 from jumok.errors import CheckpointError
-from jumok.hub.folder import ModelFolder, build, read_model, write_model
+from jumok.hub.folder import ModelFolder, read_model, write_model
 from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.tasks.translation import Tokenizers, pad, translate
@@ -60,7 +61,7 @@ def model_with_random_weights(config, source, target, seed=1):
 
 
 def folder_of(model, source, target):
-    facts = {"source": "en", "target": "ko", "decode": asdict(DecodeConfig())}
+    facts = {"version": "1", "source": "en", "target": "ko", "decode": asdict(DecodeConfig())}
     return ModelFolder(model.config, unique_tensors(model), source, target, facts)
 
 
@@ -188,7 +189,7 @@ def test_model_folder_round_trip_is_exact(changes, tokenizer, tmp_path):
     assert {key: read.facts[key] for key in written.facts} == written.facts
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
-    again = build(read).eval()
+    again = build_model(read.config, Tokenizers(read.source, read.target)).eval()
     load_tensors(again, read.tensors, where=tmp_path)
     source, target = torch.tensor([[5, 6, 0]]), torch.tensor([[tokenizer.pad_id, 7]])
     mask = torch.ones_like(source, dtype=torch.bool)

@@ -1,10 +1,12 @@
-from dataclasses import replace
+from dataclasses import asdict, replace
 from math import sqrt
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from jumok.config import read_config
+from jumok.errors import RecipeError
 from jumok.models.transformer import AttentionMaps, Transformer, TransformerConfig
 from jumok.nn.positions import sinusoids
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
@@ -182,5 +184,5 @@ def test_learned_positions_end_and_sinusoidal_ones_do_not():
     ids=str,
 )
 def test_impossible_sizes_are_refused(changes):
-    with pytest.raises(ValueError, match="must be"):
-        replace(TINY, **changes)
+    with pytest.raises(RecipeError, match="must be"):
+        read_config(TransformerConfig, asdict(TINY) | changes, what="[model]")

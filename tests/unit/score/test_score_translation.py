@@ -1,6 +1,7 @@
 import json
 import random
 import socket
+import unicodedata
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,6 +17,7 @@ from jumok.score.translation import (
     chrf_from,
     chrf_statistics,
     compare_translations,
+    quick_scores,
     score_translations,
 )
 
@@ -264,3 +266,24 @@ def test_scoring_is_silent_and_offline(monkeypatch, capfd, caplog):
         compare_translations(lines, lines, lines, target_language=language, samples=20)
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
+
+
+def test_decomposed_text_is_the_same_text():
+    composed = ["한국어 문장 하나가 있다", "ein schönes größeres Fräulein"]
+    decomposed = [unicodedata.normalize("NFD", line) for line in composed]
+    assert decomposed != composed
+    for scores in (score_translations(composed, decomposed), score_translations(decomposed, composed)):
+        assert {score.name: score.value for score in scores} == {
+            "bleu": pytest.approx(100),
+            "bleu_lowercase_tokenised": pytest.approx(100),
+            "chrf": pytest.approx(100),
+            "exact_match": 100,
+        }
+    assert quick_scores(composed, decomposed)["exact_match"] == 100
+
+
+def test_quick_scores_are_the_scores():
+    for language in ("en", "ja", "zh"):
+        whole = {s.name: s.value for s in score_translations(HYPOTHESES, REFERENCES, target_language=language)}
+        for name, value in quick_scores(HYPOTHESES, REFERENCES, target_language=language).items():
+            assert value == pytest.approx(whole[name])

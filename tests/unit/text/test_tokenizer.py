@@ -14,8 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tokenizers import models
 
+from jumok.config import read_config
 from jumok.data.synthetic import generate
-from jumok.errors import CheckpointError, DataError, InputError
+from jumok.errors import CheckpointError, DataError, InputError, RecipeError
 from jumok.text.tokenizer import (
     BYTES,
     EOS,
@@ -129,10 +130,10 @@ def test_vocab_size_has_room_for_bytes(kind: Kind) -> None:
 
 
 def test_vocab_size_and_sample_have_a_least_value() -> None:
-    with pytest.raises(ValueError, match="at least 8"):
-        TokenizerConfig(kind="word", vocab_size=7)
-    with pytest.raises(ValueError, match="sample_lines"):
-        TokenizerConfig(sample_lines=0)
+    with pytest.raises(RecipeError, match="vocab_size: must be at least 8"):
+        read_config(TokenizerConfig, {"kind": "word", "vocab_size": 7}, what="[tokenizer]")
+    with pytest.raises(RecipeError, match="sample_lines: must be at least 1"):
+        read_config(TokenizerConfig, {"sample_lines": 0}, what="[tokenizer]")
 
 
 @every_kind

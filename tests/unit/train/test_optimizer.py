@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from jumok.config import read_config
+from jumok.errors import RecipeError
 from jumok.train.optimizer import OptimizerConfig, learning_rate, make_optimizer, peak_rate
 
 NOAM = OptimizerConfig(warmup=4000)
@@ -180,5 +182,10 @@ def test_a_model_without_vectors_can_be_trained() -> None:
     ],
 )
 def test_impossible_relations_are_refused(options: dict[str, object], key: str) -> None:
-    with pytest.raises(ValueError, match=key):
-        OptimizerConfig(**options)  # type: ignore[arg-type]
+    with pytest.raises(RecipeError, match=key):
+        read_config(OptimizerConfig, options, what="[train.optimizer]")
+
+
+def test_two_impossible_relations_are_both_named() -> None:
+    with pytest.raises(RecipeError, match=r"2 errors\n.*learning_rate goes with.*\n.*warmup must be"):
+        read_config(OptimizerConfig, {"learning_rate": 0.1, "warmup": 0}, what="[train.optimizer]")

@@ -1,0 +1,96 @@
+"""Reading configs strictly: types are not guessed, and all mistakes are told at once, each with the path of its key.
+
+A config is a frozen dataclass. The range of a field stands in its annotation, a relation between fields in
+`__post_init__`, which runs only when every field is in its range. Annotations are looked at by `read_config` alone:
+whatever a user wrote (recipes, overrides, options, config.json) comes through it; Python code is trusted.
+"""
+
+import json
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+
+from jumok.errors import InputError, RecipeError
+
+Count = Annotated[int, Field(ge=1)]
+CountOrZero = Annotated[int, Field(ge=0)]
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+Positive = Annotated[float, Field(gt=0)]
+NotNegative = Annotated[float, Field(ge=0)]
+Share = Annotated[float, Field(ge=0, lt=1)]
+"""a part that is never the whole: dropout, label smoothing, the betas of Adam"""
+
+Config = TypeVar("Config")
+_STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+# pydantic's words for a Python programmer, and ours; the longer before those that they contain.
+_WORDS = {
+    "Input should be": "must be",
+    "greater than or equal to": "at least",
+    "less than or equal to": "at most",
+    "greater than": "over",
+    "less than": "below",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a valid string": "text",
+    "a valid boolean": "true or false",
+    "a valid array": "a list",
+    "an object": "a table of keys and values",
+    "Tuple should": "must",
+    "List should": "must",
+    " after validation": "",
+}
+
+
+def read_config(
+    kind: type[Config],
+    tree: object,
+    *,
+    what: str,
+    where: str | Path | None = None,
+    path: str = "",
+    unions: Collection[str] = (),
+    error: type[InputError] = RecipeError,
+) -> Config:
+    """The config that a tree of JSON values says; `what` names it, `path` leads to it, `unions` have several kinds."""
+    # pydantic takes no settings for a dataclass; through a list they reach it and all dataclasses in it.
+    adapter: TypeAdapter[list[Config]] = TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
+    try:
+        # As JSON, because there a list may be a tuple and a whole number a float, and nothing else is mistaken.
+        return adapter.validate_json(json.dumps([tree], default=str))[0]
+    except ValidationError as invalid:
+        mistakes = [line for mistake in invalid.errors() for line in _explain(dict(mistake), what, path, unions)]
+        raise error(
+            f"{what} has an error" if len(mistakes) == 1 else f"{what} has {len(mistakes)} errors",
+            where=where,
+            right="\n         ".join(mistakes),  # one below the other in a JumokError's text
+        ) from invalid
+
+
+def _explain(mistake: Mapping[str, Any], what: str, path: str, unions: Collection[str]) -> list[str]:
+    keys = list(mistake["loc"][1:])  # the first is the place in the list
+    if len(keys) > 1 and keys[0] in unions:
+        del keys[1]  # the kind, which is part of pydantic's path but not of the tree's
+    context, given = mistake.get("ctx", {}), mistake["input"]
+    match mistake["type"]:
+        case "value_error":
+            message = str(context["error"])  # of `__post_init__`, a line for each relation
+        case "unexpected_keyword_argument":
+            message = "there is no such key"
+        case "missing":
+            message = "is missing"
+        case "union_tag_not_found":
+            keys, message = [*keys, "kind"], "is missing"
+        case "union_tag_invalid":
+            keys, message = [*keys, "kind"], f"must be one of {context['expected_tags']} (got {context['tag']!r})"
+        case "json_invalid":  # half a surrogate pair, from a command line that is not UTF-8
+            message = f"cannot be read: {context['error']}"
+        case _:
+            message = mistake["msg"]
+            for theirs, ours in _WORDS.items():
+                message = message.replace(theirs, ours)
+            message += "" if isinstance(given, dict) else f" (got {given!r})"
+    place = ".".join(filter(None, [path, *map(str, keys)])) or what
+    return [f"{place}: {line}" for line in message.splitlines()]
