@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from jumok.decode.search import DecodeConfig, length_penalty
+from jumok.models.rnn import Rnn, RnnConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.tasks.translation import Tokenizers, make_batch, pad, translate, translation_loss
 from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
@@ -22,6 +23,11 @@ def transformer(**changes):
     return Transformer(replace(SMALL, **changes), source_vocab=V, target_vocab=V)
 
 
+def rnn(**changes):
+    small = RnnConfig(d_embedding=24, d_hidden=24, dropout=0.0)
+    return Rnn(replace(small, **changes), source_vocab=V, target_vocab=V)
+
+
 MODELS = {
     "transformer": transformer,
     "transformer, pre-norm": lambda: transformer(norm="pre"),
@@ -29,9 +35,24 @@ MODELS = {
     "transformer, neighbourhood": lambda: transformer(neighbourhood=2),
     "transformer, d_k and d_v": lambda: transformer(d_k=6, d_v=10),
     "transformer, untied": lambda: transformer(tie_embeddings="none"),
+    "lstm, no attention": rnn,
+    "gru, no attention, context at every step": lambda: rnn(cell="gru", feed_context=True),
+    "lstm, no attention, reversed source, two layers": lambda: rnn(reverse_source=True, n_layers=2),
+    "elman, luong": lambda: rnn(cell="elman", attention="luong", score="dot"),
+    "bahdanau": lambda: rnn(cell="gru", bidirectional=True, attention="bahdanau"),
+    "bahdanau, lstm, untied": lambda: rnn(attention="bahdanau", n_layers=2, tie_embeddings="none", d_embedding=10),
+    "luong, dot": lambda: rnn(attention="luong", score="dot", bidirectional=True),
+    "luong, general": lambda: rnn(attention="luong", cell="gru"),
+    "luong, concat, reversed": lambda: rnn(attention="luong", score="concat", reverse_source=True),
+    "luong, local-m": lambda: rnn(attention="luong", window="local-m", reach=2),
+    "luong, local-p": lambda: rnn(attention="luong", window="local-p", reach=2),
+    "luong, input feeding": lambda: rnn(attention="luong", input_feeding=True, n_layers=2),
+    "luong, local-p, input feeding": lambda: rnn(attention="luong", window="local-p", reach=3, input_feeding=True),
 }
 
 each_model = pytest.mark.parametrize("kind", MODELS)
+ATTENDING = [kind for kind in MODELS if "no attention" not in kind]
+each_attending_model = pytest.mark.parametrize("kind", ATTENDING)
 
 
 def random_ids(n, seed, *, shortest=1, longest=8):
@@ -149,15 +170,15 @@ def test_step_by_step_equals_teacher_forcing(kind):
     model, batch = trained(kind), random_batch(5, seed=6)
     expected = model.logits(model(batch.source, batch.source_mask, batch.target_in))
     assert expected.shape[-1] == V - 1
-    target = batch.target_in
+    target, real = batch.target_in, batch.target_out != PAD
     assert target[:, 0].eq(model.start_id).all()
     state = model.start(batch.source, batch.source_mask)
     for t in range(target.shape[1]):
         logits, state = model.step(target[:, t], state)
-        torch.testing.assert_close(logits, expected[:, t], rtol=0, atol=1e-5)
+        torch.testing.assert_close(logits[real[:, t]], expected[real[:, t], t], rtol=0, atol=1e-5)
         # A row may be dropped, repeated and moved at any time.
         rows = torch.tensor([4, 2, 2, 0, 1]) if t == 1 else torch.arange(5).flip(0)
-        state, target, expected = state.select(rows), target[rows], expected[rows]
+        state, target, expected, real = state.select(rows), target[rows], expected[rows], real[rows]
 
 
 @each_model
@@ -172,13 +193,16 @@ def test_a_state_is_a_value(kind):
     assert not torch.allclose(first, other, atol=1e-3)
 
 
-@each_model
+@each_attending_model
 def test_a_step_tells_where_it_looked(kind):
     model, batch = trained(kind), random_batch(3, seed=8)
     state, attention = model.start(batch.source, batch.source_mask), []
     watched, _ = model.step(batch.target_in[:, 0], state, attention=attention)
     torch.testing.assert_close(watched, model.step(batch.target_in[:, 0], state)[0], rtol=0, atol=1e-5)
-    torch.testing.assert_close(attention[0].sum(dim=1), torch.ones(3))
+    if "local-p" in kind:  # whose bell takes from every weight and gives to none
+        assert attention[0].sum(dim=1).le(1).all()
+    else:
+        torch.testing.assert_close(attention[0].sum(dim=1), torch.ones(3))
     assert attention[0][~batch.source_mask].eq(0).all()
 
 
@@ -220,6 +244,22 @@ def test_an_ensemble_of_equals_is_one_of_them(kind):
 
 
 @each_model
+def test_the_alignment_is_what_the_steps_looked_at(kind):
+    model, batch = trained(kind), random_batch(4, seed=14)
+    state, attention = model.start(batch.source, batch.source_mask), []
+    for t in range(batch.target_in.shape[1]):
+        _, state = model.step(batch.target_in[:, t], state, attention=attention)
+    with torch.inference_mode():
+        found = model.alignment(batch.source, batch.source_mask, batch.target_in)
+    if kind not in ATTENDING:
+        assert found is None
+        assert not attention
+        return
+    real = batch.target_out != PAD
+    torch.testing.assert_close(found[real], torch.stack(attention, dim=1)[real], rtol=0, atol=1e-5)
+
+
+@each_attending_model
 def test_what_an_output_leaves_uncovered_costs(kind):
     model, config = trained(kind), replace(BEAM, coverage_penalty=0.5)
     sources = random_ids(8, seed=12)

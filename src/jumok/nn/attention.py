@@ -106,3 +106,86 @@ def neighbourhood_mask(t: int, s: int, r: int, *, device: torch.device) -> Tenso
     """Restricted self-attention (Vaswani et al. 2017, section 4): at most r positions to either side."""
     positions = torch.arange(s, device=device)
     return (positions[s - t :, None] - positions).abs() <= r
+
+
+def basic_self_attention(x: Tensor, mask: Tensor | None = None) -> Attended:
+    """Self-attention without a single weight: z_i = sum_j alpha_ij x_j with alpha_i = softmax_j(x_i . x_j).
+
+    x [B, S, D]. Every word is re-written as a mixture of the words that resemble it; multi-head attention adds what
+    can be learned: projections of x in three roles, several times side by side.
+    """
+    return attend(x @ x.transpose(-1, -2), x, mask)
+
+
+class DotScore(nn.Module):
+    """Luong et al. 2015, Eq. 8: score(s_t, h_j) = s_t . h_j."""
+
+    def keys(self, h: Tensor) -> Tensor:
+        return h
+
+    def forward(self, s: Tensor, keys: Tensor) -> Tensor:
+        return s @ keys.transpose(-1, -2)
+
+
+class GeneralScore(DotScore):
+    """Luong et al. 2015, Eq. 8: score(s_t, h_j) = s_t . W h_j."""
+
+    def __init__(self, d_query: int, d_memory: int) -> None:
+        super().__init__()
+        self.w = nn.Linear(d_memory, d_query, bias=False)
+
+    def keys(self, h: Tensor) -> Tensor:
+        keys: Tensor = self.w(h)
+        return keys
+
+
+class AdditiveScore(nn.Module):
+    """Bahdanau et al. 2015, Eq. 6: e_ij = v . tanh(W s_i + U h_j).
+
+    Luong's `concat`, v . tanh(W [s ; h]), is the same with W and U side by side. U h_j is computed once a sentence.
+    """
+
+    def __init__(self, d_query: int, d_memory: int, d_score: int) -> None:
+        super().__init__()
+        self.w = nn.Linear(d_query, d_score)
+        self.u = nn.Linear(d_memory, d_score, bias=False)
+        self.v = nn.Linear(d_score, 1, bias=False)
+
+    def keys(self, h: Tensor) -> Tensor:
+        keys: Tensor = self.u(h)
+        return keys
+
+    def forward(self, s: Tensor, keys: Tensor) -> Tensor:
+        hidden = (self.w(s)[:, :, None] + keys[:, None]).tanh()  # [B, T, S, d]
+        scores: Tensor = self.v(hidden)[..., 0]
+        return scores
+
+
+class PredictedPosition(nn.Module):
+    """Luong et al. 2015, Eq. 9: p_t = S sigmoid(v_p . tanh(W_p s_t)), where local-p looks at step t."""
+
+    def __init__(self, d_query: int) -> None:
+        super().__init__()
+        self.w_p = nn.Linear(d_query, d_query, bias=False)
+        self.v_p = nn.Linear(d_query, 1, bias=False)
+
+    def forward(self, s: Tensor, lengths: Tensor) -> Tensor:
+        """s [B, T, D], lengths [B] of the sources; centres [B, T]."""
+        centres: Tensor = self.v_p(self.w_p(s).tanh())[..., 0].sigmoid() * lengths[:, None]
+        return centres
+
+
+def attend_locally(
+    scores: Tensor, values: Tensor, mask: Tensor, centres: Tensor, reach: int, *, bell: bool
+) -> Attended:
+    """Luong et al. 2015, section 3.2: only positions within `reach` of each step's centre are attended to.
+
+    scores [B, T, S], values [B, S, D], centres [B, T]. With `bell` (local-p) the weights are then multiplied, Eq. 10,
+    by exp(-(j - p_t)^2 / (2 sigma^2)) with sigma = reach / 2, through which the gradient reaches p_t.
+    """
+    distance = torch.arange(scores.shape[-1], device=scores.device) - centres[..., None]
+    attended = attend(scores, values, mask & (distance.detach().abs() <= reach))
+    if not bell:
+        return attended
+    weights = attended.weights * (-2 * (distance / reach).square()).exp()
+    return Attended(weights @ values, weights)
