@@ -22,6 +22,8 @@ def alignment(run: Path, text: str) -> None:
     predictor = jumok.load(run)
     (output,) = predictor([text])
     found = predictor.align(text, output)
+    if found is None:
+        sys.exit(f"{run} does not attend")
     figure, axes = plt.subplots(figsize=(8, 6.2), layout="constrained")
     image = axes.imshow(found.weights, cmap="viridis", aspect="auto", vmin=0)
     names = [[piece.replace("▁", " ").strip() or "·" for piece in pieces] for pieces in (found.source, found.target)]

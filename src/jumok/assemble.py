@@ -16,7 +16,7 @@ from torch import Tensor
 from jumok.data.corpus import SPLITS, Corpus, ParallelData, Split, open_shards
 from jumok.errors import CheckpointError, DataError, InputError, RecipeError
 from jumok.hub.folder import ModelFolder
-from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.models import EncoderDecoder, EncoderDecoderConfig, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
 from jumok.tasks.translation import Tokenizers, TranslationTask
 from jumok.text.formats import Pair
@@ -43,7 +43,7 @@ class Run:
     folder: RunFolder
     group: Group
     task: TranslationTask
-    model: Transformer
+    model: EncoderDecoder
     optimizer: torch.optim.Optimizer
     warnings: list[str]
 
@@ -119,7 +119,7 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
         warnings.append(f"left out of {shards.facts['read']:,} training pairs: {', '.join(dropped)}")
     _refuse_too_long(recipe, tokenizers, corpora)
     torch.manual_seed(recipe.seed)
-    model = build_model(recipe.model, tokenizers).to(device)
+    model = build_model(recipe.model, **tokenizers.sizes).to(device)
     task = TranslationTask(
         recipe.task,
         tokenizers=tokenizers,
@@ -148,8 +148,12 @@ def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: dict[Split
                 )
 
 
-def build_model(config: TransformerConfig, tokenizers: Tokenizers) -> Transformer:
-    return Transformer(config, source_vocab=tokenizers.source.vocab_size, target_vocab=tokenizers.target.vocab_size)
+def build_model(config: EncoderDecoderConfig, *, source_vocab: int, target_vocab: int) -> EncoderDecoder:
+    match config:
+        case TransformerConfig():
+            return Transformer(config, source_vocab=source_vocab, target_vocab=target_vocab)
+        case Seq2SeqConfig():
+            return Seq2Seq(config, source_vocab=source_vocab, target_vocab=target_vocab)
 
 
 def read_split(corpus: Corpus) -> list[Pair]:

@@ -5,13 +5,17 @@ from typing import Any
 
 from jumok.hub.folder import ModelFolder
 from jumok.hub.marian import fits_marian
+from jumok.models import TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
+
+NAMES = {"transformer": "Transformer", "seq2seq": "recurrent encoder-decoder"}
 
 
 def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
     source, target = recipe.data.source, recipe.data.target
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
-    marian = fits_marian(recipe.model) and model.source is model.target
+    c = recipe.model
+    marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.source is model.target
     opens = (
         "`transformers` opens this folder as a MarianMTModel; jumok opens it as"
         if marian
@@ -34,7 +38,7 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
             "---",
             f"# {recipe.description or f'{source} to {target}'}",
             "",
-            f"A Transformer of {parameters:,} parameters, trained by jumok {model.facts['version']}"
+            f"A {NAMES[recipe.model.kind]} of {parameters:,} parameters, trained by jumok {model.facts['version']}"
             f" from {source} to {target}.",
             "",
             f"{opens} `jumok.load(folder)`.",

@@ -149,8 +149,9 @@ def predict(
         predictions = predictor.predict(lines, prefixes=None if prefix is None else [prefix] * len(lines), **options)
         for line, prediction in zip(lines, predictions, strict=True):
             if as_json:
-                alignment = asdict(predictor.align(line, prediction)) if prediction.ids else None
-                found.append({"input": line, **_plain(prediction), "alignment": alignment})
+                alignment = predictor.align(line, prediction) if prediction.ids else None
+                plain = None if alignment is None else asdict(alignment)
+                found.append({"input": line, **_plain(prediction), "alignment": plain})
             else:
                 typer.echo(prediction.text.replace("\n", " "))
     if as_json:

@@ -7,8 +7,9 @@ whatever a user wrote (recipes, overrides, options, config.json) comes through i
 
 import json
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
@@ -61,7 +62,7 @@ def read_config(
         # As JSON, because there a list may be a tuple and a whole number a float, and nothing else is mistaken.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as invalid:
-        mistakes = [line for mistake in invalid.errors() for line in _explain(dict(mistake), what, path, unions)]
+        mistakes = [line for mistake in invalid.errors() for line in _explain(dict(mistake), kind, what, path, unions)]
         raise error(
             f"{what} has an error" if len(mistakes) == 1 else f"{what} has {len(mistakes)} errors",
             where=where,
@@ -69,16 +70,19 @@ def read_config(
         ) from invalid
 
 
-def _explain(mistake: Mapping[str, Any], what: str, path: str, unions: Collection[str]) -> list[str]:
+def _explain(mistake: Mapping[str, Any], kind: type, what: str, path: str, unions: Collection[str]) -> list[str]:
     keys = list(mistake["loc"][1:])  # the first is the place in the list
+    chosen = None
     if len(keys) > 1 and keys[0] in unions:
-        del keys[1]  # the kind, which is part of pydantic's path but not of the tree's
+        chosen = keys.pop(1)  # the kind, which is part of pydantic's path but not of the tree's
     context, given = mistake.get("ctx", {}), mistake["input"]
     match mistake["type"]:
         case "value_error":
             message = str(context["error"])  # of `__post_init__`, a line for each relation
         case "unexpected_keyword_argument":
             message = "there is no such key"
+            if chosen and (others := _kinds_with(kind, keys[0], keys[1])):
+                message += f' when {keys[0]}.kind is "{chosen}"; it belongs to {" or ".join(others)}'
         case "missing":
             message = "is missing"
         case "union_tag_not_found":
@@ -94,3 +98,9 @@ def _explain(mistake: Mapping[str, Any], what: str, path: str, unions: Collectio
             message += "" if isinstance(given, dict) else f" (got {given!r})"
     place = ".".join(filter(None, [path, *map(str, keys)])) or what
     return [f"{place}: {line}" for line in message.splitlines()]
+
+
+def _kinds_with(kind: type, section: str, key: str) -> list[str]:
+    """The kinds of a section, a union of dataclasses, that have such a key."""
+    members = [m for m in get_args(get_type_hints(kind)[section]) if key in {f.name for f in fields(m)}]
+    return [f'"{get_args(get_type_hints(member)["kind"])[0]}"' for member in members]

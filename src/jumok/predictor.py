@@ -13,7 +13,7 @@ from jumok.config import read_config
 from jumok.decode.search import DecodeConfig
 from jumok.errors import CheckpointError, InputError
 from jumok.hub.folder import read_model
-from jumok.models.transformer import Transformer
+from jumok.models import EncoderDecoder
 from jumok.tasks.translation import Tokenizers, pad, translate
 from jumok.text.tokenizer import EOS_ID, Tokenizer
 from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
@@ -49,11 +49,11 @@ class Predictor:
 
     def __init__(self, folders: Sequence[Path], *, device: str = "auto") -> None:
         self.folders = list(folders)
-        self.models: list[Transformer] = []
+        self.models: list[EncoderDecoder] = []
         for folder in self.folders:
             model = read_model(folder)
             tokenizers = Tokenizers(model.source, model.target)
-            network = build_model(model.config, tokenizers)
+            network = build_model(model.config, **tokenizers.sizes)
             load_tensors(network, model.tensors, where=folder)
             self.models.append(network.eval().to(choose_device(device)))
             if len(self.models) == 1:
@@ -96,6 +96,8 @@ class Predictor:
         decode = self.decode
         if options:
             decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
+        if decode.coverage_penalty and not all(model.config.attends for model in self.models):
+            raise InputError("decode.coverage_penalty counts attention, and the model has none", right="a penalty of 0")
         sources = [self.tokenizers.encode_source(text) for text in texts]
         asked = [i for i, source in enumerate(sources) if len(source) > 1]
         forced = None
@@ -109,8 +111,8 @@ class Predictor:
             predictions[i] = replace(ranked[0], alternatives=ranked[1:])
         return predictions
 
-    def align(self, text: str, output: str | Prediction) -> Alignment:
-        """The attention that the first model pays to `text` while it is made to write `output`."""
+    def align(self, text: str, output: str | Prediction) -> Alignment | None:
+        """The attention that the first model pays to `text` while it is made to write `output`; None if it has none."""
         tokenizers, model = self.tokenizers, self.models[0]
         source_ids = tokenizers.encode_source(text)
         written = output.ids if isinstance(output, Prediction) else tokenizers.target.encode(output)
@@ -119,7 +121,10 @@ class Predictor:
         source = pad([source_ids], tokenizers.source.pad_id).to(model.device)
         target = pad([[tokenizers.target.pad_id, *written]], tokenizers.target.pad_id).to(model.device)
         with torch.inference_mode():
-            weights = model.alignment(source, torch.ones_like(source, dtype=torch.bool), target)[0]
+            found = model.alignment(source, torch.ones_like(source, dtype=torch.bool), target)
+        if found is None:
+            return None
+        weights = found[0]
         best = weights[:, : len(source_ids) - 1].argmax(dim=-1).tolist() if len(source_ids) > 1 else []
         links = [(s, t) for t, s in enumerate(best) if target_ids[t] != EOS_ID]
         source_words, target_words = _words_of_text(tokenizers.source, text), _words_of(tokenizers.target, written)

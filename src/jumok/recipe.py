@@ -18,7 +18,7 @@ from jumok.config import Seed, read_config
 from jumok.data.corpus import DataConfig, ParallelData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models.transformer import TransformerConfig
+from jumok.models import EncoderDecoderConfig, Seq2SeqConfig, TransformerConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.tokenizer import TokenizerConfig
 from jumok.train.loop import TrainConfig
@@ -45,7 +45,7 @@ class Recipe:
     task: TranslationConfig = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    model: TransformerConfig = field(default_factory=TransformerConfig)
+    model: Annotated[EncoderDecoderConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
@@ -54,8 +54,12 @@ class Recipe:
         wrong = []
         if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
             wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
-        if self.model.positions == "learned" and self.data.max_len >= self.model.max_len:
+        if self.model.longest is not None and self.data.max_len >= self.model.longest:
             wrong.append("data.max_len must be below model.max_len when positions are learned")
+        if self.task.scheduled_sampling and not isinstance(self.model, Seq2SeqConfig):
+            wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
+        if self.decode.coverage_penalty and not self.model.attends:
+            wrong.append("decode.coverage_penalty counts attention, and the model has none")
         if wrong:
             raise ValueError("\n".join(wrong))
 
@@ -75,7 +79,9 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
 
 
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
-    return read_config(Recipe, tree, what="the recipe", where=where, unions=["data"])
+    if isinstance(tree.get("model"), dict):
+        tree = {**tree, "model": {"kind": "transformer", **tree["model"]}}
+    return read_config(Recipe, tree, what="the recipe", where=where, unions=["data", "model"])
 
 
 def recipe_tree(recipe: Recipe) -> dict[str, Any]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.assemble import build_model
+from jumok.models import EncoderDecoderConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe
 
 
@@ -24,11 +25,11 @@ class Cost:
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
     target = target_vocab or recipe.tokenizer.vocab_size
     with torch.device("meta"):
-        model = Transformer(recipe.model, source_vocab=source_vocab or target, target_vocab=target)
+        model = build_model(recipe.model, source_vocab=source_vocab or target, target_vocab=target)
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
-    flops = _flops_per_pair_of_tokens(recipe.model, target)
+    flops = 6 * (_products_per_pair_of_tokens(recipe.model) + recipe.model.d_model * target)
     tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
     return Cost(
         parameters={**parts, "total": total},
@@ -38,11 +39,18 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     )
 
 
-def _flops_per_pair_of_tokens(c: TransformerConfig, vocab: int, n: int = 30) -> int:
-    """Two operations a weight forward and four backward, plus the products of attention."""
-    s = c.stack(cross=True)
-    projections = s.d_model * s.n_heads * (2 * s.d_k + 2 * s.d_v)
-    attending = n * s.n_heads * (s.d_k + s.d_v)
-    feed_forward = 2 * s.d_model * s.d_ff
-    layer = 3 * (projections + attending) + 2 * feed_forward
-    return 6 * (s.n_layers * layer + s.d_model * vocab)
+def _products_per_pair_of_tokens(c: EncoderDecoderConfig, n: int = 30) -> int:
+    """Multiplications forward, each of which costs six operations: it is added, and comes twice more backward."""
+    match c:
+        case TransformerConfig():
+            s = c.stack(cross=True)
+            projections = s.d_model * s.n_heads * (2 * s.d_k + 2 * s.d_v)
+            attending = n * s.n_heads * (s.d_k + s.d_v)
+            feed_forward = 2 * s.d_model * s.d_ff
+            return s.n_layers * (3 * (projections + attending) + 2 * feed_forward)
+        case Seq2SeqConfig():
+            with torch.device("meta"):
+                model = build_model(c, source_vocab=2, target_vocab=2)
+            weights = sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)
+            scores_and_context = 0 if c.attention == "none" else 2 * n * c.d_hidden
+            return weights + scores_and_context

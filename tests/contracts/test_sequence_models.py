@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from jumok.decode.search import DecodeConfig, length_penalty
-from jumok.models.rnn import Rnn, RnnConfig
+from jumok.models.rnn import Seq2Seq, Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.tasks.translation import Tokenizers, make_batch, pad, translate, translation_loss
 from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
@@ -24,8 +24,8 @@ def transformer(**changes):
 
 
 def rnn(**changes):
-    small = RnnConfig(d_embedding=24, d_hidden=24, dropout=0.0)
-    return Rnn(replace(small, **changes), source_vocab=V, target_vocab=V)
+    small = Seq2SeqConfig(d_embedding=24, d_hidden=24, dropout=0.0)
+    return Seq2Seq(replace(small, **changes), source_vocab=V, target_vocab=V)
 
 
 MODELS = {

@@ -12,6 +12,31 @@ def test_copy_is_learned(jumok, recipes):
     assert scores["test"]["scores"]["exact_match"]["value"] >= 95
 
 
+@pytest.mark.parametrize(
+    ("recipe", "floor"),
+    [
+        ("elman", 95),
+        ("lstm", 90),
+        ("lstm-reversed", 90),
+        ("gru-context", 90),
+        ("bahdanau", 95),
+        ("luong-dot", 95),
+        ("luong-general", 95),
+        ("luong-concat", 95),
+        ("luong-local-m", 95),
+        ("luong-local-p", 95),
+        ("luong-input-feeding", 95),
+        ("scheduled-sampling", 95),
+    ],
+)
+def test_every_recurrent_variant_learns(jumok, recipes, recipe, floor):
+    out = jumok.folder / recipe
+    jumok("train", recipes / f"toy/{recipe}.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))
+    assert scores["test"]["scores"]["exact_match"]["value"] >= floor
+    assert jumok("predict", out, stdin="").stdout == ""
+
+
 def test_reverse_is_learned(jumok, reversed_run):
     result = json.loads(jumok("evaluate", reversed_run, "--json").stdout)
     exact = result["splits"]["test"]["scores"]["exact_match"]

@@ -509,3 +509,31 @@ def test_the_effective_recipe_is_the_recipe(tree: dict[str, Any]) -> None:
     assert again == recipe
     assert recipe_tree(again) == effective
     assert effective["train"]["optimizer"]["beta2"] == 0.98  # defaults too
+
+
+@pytest.mark.parametrize(
+    ("tree", "message"),
+    [
+        (
+            {"model": {"reverse_source": True}},
+            r'model.reverse_source: .* when model.kind is "transformer"; .* "seq2seq"',
+        ),
+        ({"model": {"kind": "seq2seq", "n_heads": 4}}, r'n_heads: .* when model.kind is "seq2seq"'),
+        ({"model": {"kind": "seq2seq", "window": "local-p"}}, r'window is an option of attention = "luong"'),
+        ({"model": {"kind": "seq2seq", "attention": "bahdanau", "score": "dot"}}, r"score is an option of .*luong"),
+        ({"model": {"kind": "seq2seq", "attention": "luong", "feed_context": True}}, r"feed_context is for"),
+        ({"model": {"kind": "seq2seq", "bidirectional": True, "reverse_source": True}}, r"reads both ways"),
+        (
+            {"model": {"kind": "seq2seq", "bidirectional": True, "d_hidden": 7, "d_embedding": 7}},
+            r"d_hidden must be even",
+        ),
+        ({"model": {"kind": "seq2seq", "d_hidden": 8}}, r"d_embedding must equal d_hidden"),
+        ({"task": {"scheduled_sampling": 0.2}}, r'needs model.kind = "seq2seq"'),
+        ({"model": {"kind": "seq2seq"}, "decode": {"coverage_penalty": 0.2}}, r"the model has none"),
+        ({"model": {"kind": "lstm"}}, r"model.kind: must be one of 'transformer', 'seq2seq'"),
+    ],
+)
+def test_what_a_recurrent_model_cannot_be(tree: dict[str, Any], message: str) -> None:
+    data = {"kind": "synthetic", "problem": "copy"}
+    with pytest.raises(RecipeError, match=message):
+        parse_recipe({"data": data, **tree}, where="test")

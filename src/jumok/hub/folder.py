@@ -3,8 +3,9 @@
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
@@ -12,10 +13,11 @@ from torch import Tensor
 from jumok.config import read_config
 from jumok.errors import CheckpointError
 from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
-from jumok.models.transformer import TransformerConfig
+from jumok.models import EncoderDecoderConfig, TransformerConfig
 from jumok.text.tokenizer import EOS, PAD, UNK, Tokenizer
 
 FACTS = ["version", "source", "target", "decode", "model"]
+NO_LIMIT = 10**6  # for readers that want a number
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 
 
@@ -23,7 +25,7 @@ JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_token
 class ModelFolder:
     """What a model folder holds."""
 
-    config: TransformerConfig
+    config: EncoderDecoderConfig
     tensors: dict[str, Tensor]
     """under the names of jumok's own modules, tied ones once"""
     source: Tokenizer
@@ -32,18 +34,22 @@ class ModelFolder:
     """the key "jumok" of config.json: languages, decoding, version"""
 
 
+@dataclass(frozen=True, slots=True)
+class _StoredModel:
+    model: Annotated[EncoderDecoderConfig, Field(discriminator="kind")]
+
+
 def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
     c, joint = model.config, model.source is model.target
-    marian = fits_marian(c) and joint
-    if marian:
+    if isinstance(c, TransformerConfig) and fits_marian(c) and joint:
         config = marian_config(c, vocab_size=model.target.vocab_size)
         tensors = to_marian(model.tensors, c)
     else:
-        config, tensors = {"model_type": "jumok-transformer"}, model.tensors
+        config, tensors = {"model_type": f"jumok-{c.kind}"}, model.tensors
     config["jumok"] = {**model.facts, "model": asdict(c)}
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
     _write_json(folder / "config.json", config)
-    decode = model.facts["decode"]
+    decode, length = model.facts["decode"], c.max_len if isinstance(c, TransformerConfig) else NO_LIMIT
     generation = {
         "bos_token_id": None,
         "eos_token_id": 0,
@@ -53,7 +59,7 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
         "bad_words_ids": [[model.target.pad_id]],
         "num_beams": decode["beam"],
         "length_penalty": decode["length_penalty"],
-        "max_length": c.max_len,
+        "max_length": length,
     }
     _write_json(folder / "generation_config.json", generation)
     tokenizers = {JOINT: model.target} if joint else {SOURCE: model.source, TARGET: model.target}
@@ -61,8 +67,10 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
         (folder / name).write_text(tokenizer.to_json(), "utf-8")
     # What a user types is text, there as here, even if it looks like a special token.
     special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD, "split_special_tokens": True}
-    length = {"model_max_length": c.max_len}
-    _write_json(folder / "tokenizer_config.json", {"tokenizer_class": "PreTrainedTokenizerFast", **length, **special})
+    _write_json(
+        folder / "tokenizer_config.json",
+        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": length, **special},
+    )
     (folder / "README.md").write_text(card, "utf-8")
 
 
@@ -76,18 +84,19 @@ def read_model(folder: Path) -> ModelFolder:
             where=folder / "config.json",
         )
     c = read_config(
-        TransformerConfig,
-        facts["model"],
+        _StoredModel,
+        {"model": facts["model"]},
         what="the model's config",
         where=folder / "config.json",
-        path="jumok.model",
+        path="jumok",
+        unions=["model"],
         error=CheckpointError,
-    )
+    ).model
     try:
         tensors = load_file(folder / "model.safetensors")
     except (SafetensorError, OSError) as error:
         raise CheckpointError(f"model cannot be read: {error}", where=folder) from error
-    if config.get("model_type") == "marian":
+    if config.get("model_type") == "marian" and isinstance(c, TransformerConfig):
         tensors = from_marian(tensors, c)
     if (folder / JOINT).exists():
         source = target = Tokenizer.load(folder / JOINT)

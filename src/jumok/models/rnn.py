@@ -28,10 +28,10 @@ from jumok.nn.recurrent import Cell, Recurrent, State
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class RnnConfig:
+class Seq2SeqConfig:
     """A recurrent encoder and a recurrent decoder of the same width."""
 
-    kind: Literal["rnn"] = "rnn"
+    kind: Literal["seq2seq"] = "seq2seq"
     cell: Cell = "lstm"
     d_embedding: Count = 256
     d_hidden: Count = 256
@@ -72,13 +72,22 @@ class RnnConfig:
                 raise ValueError(f'{name} is an option of attention = "luong", and attention is "{self.attention}"')
 
     @property
+    def attends(self) -> bool:
+        return self.attention != "none"
+
+    @property
+    def d_model(self) -> int:
+        """The width, under the name that the schedules of the Transformer know it by."""
+        return self.d_hidden
+
+    @property
     def longest(self) -> int | None:
         """Positions that a sequence can have: no end."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
-class RnnState:
+class Seq2SeqState:
     """What the decoder knows between two steps, as a value: rows can be picked, dropped and repeated."""
 
     layers: list[State]
@@ -91,8 +100,8 @@ class RnnState:
     """[B, H]: the last attentional state (input feeding), or the encoder's last state (feed_context)"""
     t: int
 
-    def select(self, rows: Tensor) -> "RnnState":
-        return RnnState(
+    def select(self, rows: Tensor) -> "Seq2SeqState":
+        return Seq2SeqState(
             [tuple(part.index_select(0, rows) for part in state) for state in self.layers],
             self.memory.index_select(0, rows),
             self.keys.index_select(0, rows),
@@ -102,14 +111,14 @@ class RnnState:
         )
 
 
-class Rnn(nn.Module):
+class Seq2Seq(nn.Module):
     """Encoder and decoder over token ids.
 
     As in the Transformer, the last id of a vocabulary is `<pad>`: its embedding is the zero vector for good, a decoder
     starts from it, and it is never predicted, so there are V - 1 logits.
     """
 
-    def __init__(self, c: RnnConfig, *, source_vocab: int, target_vocab: int) -> None:
+    def __init__(self, c: Seq2SeqConfig, *, source_vocab: int, target_vocab: int) -> None:
         super().__init__()
         if c.tie_embeddings == "all" and source_vocab != target_vocab:
             raise ValueError('tie_embeddings = "all" needs one vocabulary for source and target')
@@ -157,7 +166,7 @@ class Rnn(nn.Module):
         """[B, T, S]: the attention paid to the source at every step; None without attention."""
         return self._decode(self.start(source, source_mask), target, 0.0)[1]
 
-    def start(self, source: Tensor, source_mask: Tensor) -> RnnState:
+    def start(self, source: Tensor, source_mask: Tensor) -> Seq2SeqState:
         lengths = source_mask.sum(dim=1)
         order = _reversed(lengths, source.shape[1]) if self.config.reverse_source else None
         read = source if order is None else source.gather(1, order)
@@ -170,11 +179,11 @@ class Rnn(nn.Module):
             # s_0 = tanh(W_s h_1), from the state of the backward reader, which has seen everything (section A.2.2).
             s_0 = self.w_s(last.chunk(2, dim=-1)[-1] if self.config.bidirectional else last).tanh()
             layers = [(s_0, *(torch.zeros_like(s_0) for _ in state[1:])) for state in layers]
-        return RnnState(layers, memory, self.score.keys(memory), source_mask, fed, 0)
+        return Seq2SeqState(layers, memory, self.score.keys(memory), source_mask, fed, 0)
 
     def step(
-        self, tokens: Tensor, state: RnnState, *, attention: list[Tensor] | None = None
-    ) -> tuple[Tensor, RnnState]:
+        self, tokens: Tensor, state: Seq2SeqState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, Seq2SeqState]:
         """tokens [B] in, logits [B, V - 1] of the next one out; the attention [B, S] is appended to a list if given."""
         hidden, weights, state = self._step(self.dropout(self.target_embedding(tokens)), state)
         if attention is not None and weights is not None:
@@ -193,7 +202,7 @@ class Rnn(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         return hidden @ self.projection.T
 
-    def _decode(self, state: RnnState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
+    def _decode(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
         c = self.config
         if c.attention == "bahdanau" or c.input_feeding or own:
             return self._decode_stepwise(state, target, own)
@@ -208,7 +217,7 @@ class Rnn(nn.Module):
         attended = self._look(s, state)
         return self._attentional(s, attended.context), attended.weights
 
-    def _decode_stepwise(self, state: RnnState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
+    def _decode_stepwise(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
         hidden: list[Tensor] = []
         weights: list[Tensor] = []
         e = self.dropout(self.target_embedding(target))
@@ -222,7 +231,7 @@ class Rnn(nn.Module):
             weights += [] if w is None else [w]
         return torch.stack(hidden, dim=1), torch.stack(weights, dim=1) if weights else None
 
-    def _step(self, e: Tensor, state: RnnState) -> tuple[Tensor, Tensor | None, RnnState]:
+    def _step(self, e: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor | None, Seq2SeqState]:
         """One position: what is projected onto the vocabulary [B, H], the attention [B, S], the next state."""
         c, fed, weights = self.config, state.fed, None
         if c.attention == "bahdanau":
@@ -241,9 +250,9 @@ class Rnn(nn.Module):
                 fed = hidden
             case "none":
                 hidden = self.dropout(s)
-        return hidden, weights, RnnState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
+        return hidden, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
 
-    def _look(self, s: Tensor, state: RnnState) -> Attended:
+    def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
         """Luong et al. 2015, section 3: states s [B, T, H], the first of them of step `state.t`, look at the source."""
         scores, mask = self.score(s, state.keys), state.mask[:, None]
         if self.config.window == "global":

@@ -48,6 +48,10 @@ class TransformerConfig:
             raise ValueError("d_model must be divisible by n_heads, or d_k and d_v be given")
 
     @property
+    def attends(self) -> bool:
+        return True
+
+    @property
     def longest(self) -> int | None:
         """Positions that a sequence can have; None: no end."""
         return self.max_len if self.positions == "learned" else None

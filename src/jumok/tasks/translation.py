@@ -15,7 +15,7 @@ from jumok.config import Share
 from jumok.data.batching import POOL, Indices, epoch_batches, sorted_batches
 from jumok.data.shards import Shards
 from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
-from jumok.models.transformer import Transformer
+from jumok.models import EncoderDecoder, Seq2Seq
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.translation import quick_scores
 from jumok.text.formats import Pair
@@ -29,6 +29,9 @@ class TranslationConfig:
 
     kind: Literal["translation"] = "translation"
     label_smoothing: Share = 0.1
+    scheduled_sampling: Share = 0.0
+    """share of the decoder's inputs that are its own words rather than the target's (Bengio et al. 2015), at the last
+    step; it grows from zero in a straight line"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,10 @@ class Tokenizers:
 
     source: Tokenizer
     target: Tokenizer
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"source_vocab": self.source.vocab_size, "target_vocab": self.target.vocab_size}
 
     def encode_source(self, text: str) -> list[int]:
         return [*self.source.encode(text), EOS_ID]
@@ -136,10 +143,11 @@ class TranslationTask:
         )
         return f"{len(examples)} pairs, the longest of them {texts[0]!r} -> {texts[1]!r}"
 
-    def loss(self, model: Transformer, batch: Batch) -> Loss:
-        return translation_loss(model, batch, smoothing=self.config.label_smoothing)
+    def loss(self, model: EncoderDecoder, batch: Batch, *, done: float) -> Loss:
+        own = self.config.scheduled_sampling * done
+        return translation_loss(model, batch, smoothing=self.config.label_smoothing, own=own)
 
-    def evaluate(self, model: Transformer) -> dict[str, float]:
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
         """Dev perplexity, and BLEU and exact match of greedy outputs."""
         sources = [self.tokenizers.encode_source(pair.source) for pair in self.dev]
         targets = [self.tokenizers.encode_target(pair.target) for pair in self.dev]
@@ -157,10 +165,11 @@ class TranslationTask:
         return {"perplexity": exp(min(total / count, 50.0)), **scores}
 
 
-def translation_loss(model: Transformer, batch: Batch, *, smoothing: float) -> Loss:
+def translation_loss(model: EncoderDecoder, batch: Batch, *, smoothing: float, own: float = 0.0) -> Loss:
     """Cross-entropy over the real target positions; nothing is computed for the vocabulary at padding."""
     batch = batch.to(model.device)
-    hidden = model(batch.source, batch.source_mask, batch.target_in).flatten(0, 1)
+    options = {"own": own} if own and isinstance(model, Seq2Seq) else {}
+    hidden = model(batch.source, batch.source_mask, batch.target_in, **options).flatten(0, 1)
     total = linear_cross_entropy(
         hidden.index_select(0, batch.positions),
         model.projection,
@@ -171,7 +180,7 @@ def translation_loss(model: Transformer, batch: Batch, *, smoothing: float) -> L
 
 
 def translate(
-    models: Sequence[Transformer],
+    models: Sequence[EncoderDecoder],
     tokenizers: Tokenizers,
     sources: Sequence[Sequence[int]],
     config: DecodeConfig,

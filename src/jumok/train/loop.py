@@ -39,7 +39,10 @@ class Task(Protocol):
     def batches(self, epoch: int) -> Iterator[Any]: ...
     def batch(self, examples: Any) -> Any: ...
     def name(self, examples: Any) -> str: ...
-    def loss(self, model: Any, batch: Any) -> Loss: ...
+    def loss(self, model: Any, batch: Any, *, done: float) -> Loss:
+        """`done` is the share of the steps that have been taken."""
+        ...
+
     def evaluate(self, model: Any) -> dict[str, float]: ...
 
 
@@ -224,7 +227,7 @@ def _step(
     optimizer.zero_grad(set_to_none=True)
     total = 0.0
     for batch in batches:
-        loss = task.loss(model, batch)
+        loss = task.loss(model, batch, done=(step - 1) / config.steps)
         total += float(loss.total.detach())
         (loss.total / count).backward()  # type: ignore[no-untyped-call]
     total = group.sum(total)

@@ -83,7 +83,7 @@ class Toy:
     def name(self, examples: npt.NDArray[np.int64]) -> str:
         return f"examples {', '.join(map(str, examples[:8]))}{' ...' if len(examples) > 8 else ''}"
 
-    def loss(self, model: Net, batch: Batch) -> Loss:
+    def loss(self, model: Net, batch: Batch, *, done: float) -> Loss:
         self.in_training.append(model.training)
         return Loss((model(batch.x) - batch.y).square().sum(), batch.count)
 
@@ -188,7 +188,7 @@ def test_a_step_says_what_it_did(tmp_path: Path) -> None:
     first = next(event for event in ran.events if isinstance(event, Step))
     model, task = Net(0.0), Toy()
     batch = task.batch(next(task.batches(0)))
-    loss = task.loss(model, batch).total / batch.count
+    loss = task.loss(model, batch, done=0.0).total / batch.count
     loss.backward()
     norm = torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm()
     assert isclose(first.loss, float(loss.detach()), rel_tol=1e-6)
@@ -379,7 +379,7 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(value: float, batch: 
 
 def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -> None:
     class Steep(Toy):
-        def loss(self, model: Net, batch: Batch) -> Loss:
+        def loss(self, model: Net, batch: Batch, *, done: float) -> Loss:
             # The square root is finite at zero, its slope is not.
             return Loss((model(batch.x) * 0).abs().sqrt().sum(), batch.count)
 
