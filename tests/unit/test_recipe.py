@@ -118,7 +118,8 @@ def test_unknown_keys_at_every_depth() -> None:
 
 
 def test_unknown_keys_of_parallel_data() -> None:
-    assert mistakes({"data": {**PARALLEL, "problem": "reverse"}}) == {"data.problem": "there is no such key"}
+    message = 'there is no such key when data.kind is "parallel"; it belongs to "synthetic"'
+    assert mistakes({"data": {**PARALLEL, "problem": "reverse"}}) == {"data.problem": message}
 
 
 @pytest.mark.parametrize("key", ["parallel", "synthetic"])
