@@ -227,7 +227,7 @@ def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
 def test_predict_refuses_what_is_no_run_and_what_is_no_text(jumok, reversed_run, tmp_path):
     assert "no run and no model" in jumok("predict", tmp_path, code=2).stderr
     err = jumok("predict", reversed_run, stdin=b"1 2\n\xff\xfe\n", code=2).stderr
-    assert "stdin, line 2" in err
+    assert "stdin:2, byte 1" in err
     assert "decode.beam: must be" in jumok("predict", reversed_run, "--set", "beam=0", stdin="1\n", code=2).stderr
     assert "decode.done" in jumok("evaluate", reversed_run, "--set", "done=1", code=2).stderr
 
