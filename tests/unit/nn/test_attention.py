@@ -5,9 +5,15 @@ import torch
 from torch import nn
 
 from jumok.nn.attention import (
+    AdditiveScore,
+    DotScore,
+    GeneralScore,
     KeysValues,
     MultiHeadAttention,
+    PredictedPosition,
     attend,
+    attend_locally,
+    basic_self_attention,
     causal_mask,
     dot_product_attention,
     neighbourhood_mask,
@@ -156,3 +162,70 @@ def test_keys_and_values_grow_in_time_and_are_picked_by_row():
     picked = whole.select(torch.tensor([1, 1, 0]))
     assert torch.equal(picked.k, torch.stack([k[1], k[1], k[0]]))
     assert torch.equal(picked.v, torch.stack([v[1], v[1], v[0]]))
+
+
+def test_self_attention_without_weights_by_hand():
+    x = torch.tensor([[[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]])
+    attended = basic_self_attention(x)
+    e = exp(1)
+    first = torch.tensor([e, 1.0, e]) / (2 * e + 1)
+    torch.testing.assert_close(attended.weights[0, 0], first)
+    torch.testing.assert_close(attended.context[0, 0], torch.stack([first[0] + first[2], first[1] + first[2]]))
+    torch.testing.assert_close(attended.context[0, 2], torch.tensor([0.78806, 0.78806]), rtol=0, atol=1e-4)
+
+
+def test_self_attention_without_weights_is_one_head_of_identities():
+    x = torch.randn(B, S, D)
+    scaled = dot_product_attention(x * sqrt(D), x, x, None)
+    torch.testing.assert_close(basic_self_attention(x).context, scaled.context)
+
+
+def test_scores_are_their_equations():
+    s, h = torch.randn(B, T, D), torch.randn(B, S, D)
+    general, additive = GeneralScore(D, D), AdditiveScore(D, D, 5)
+    found = {score: score(s, score.keys(h)) for score in (DotScore(), general, additive)}
+    for score, scores in found.items():
+        for b, t, j in ((0, 0, 0), (2, 3, 5), (1, 2, 4)):
+            match score:
+                case GeneralScore():
+                    expected = s[b, t] @ general.w.weight @ h[b, j]
+                case DotScore():
+                    expected = s[b, t] @ h[b, j]
+                case AdditiveScore():
+                    inner = additive.w.weight @ s[b, t] + additive.w.bias + additive.u.weight @ h[b, j]
+                    expected = additive.v.weight[0] @ inner.tanh()
+            torch.testing.assert_close(scores[b, t, j], expected)
+
+
+def test_luongs_concat_is_the_additive_score():
+    """v . tanh(W [s ; h]) with W cut in two."""
+    s, h, score = torch.randn(B, T, D), torch.randn(B, S, D), AdditiveScore(D, D, 5)
+    joined = torch.cat([s[:, :, None].expand(-1, -1, S, -1), h[:, None].expand(-1, T, -1, -1)], dim=-1)
+    whole = torch.cat([score.w.weight, score.u.weight], dim=1)
+    expected = ((joined @ whole.T + score.w.bias).tanh() @ score.v.weight.T)[..., 0]
+    torch.testing.assert_close(score(s, score.keys(h)), expected)
+
+
+def test_local_attention_looks_into_its_window_only():
+    scores, values, centres = torch.randn(1, 2, S), torch.randn(1, S, D), torch.tensor([[1.0, 4.6]])
+    mask = torch.ones(1, 1, S, dtype=torch.bool)
+    mask[..., -1] = False
+    plain = attend_locally(scores, values, mask, centres, 2, bell=False).weights[0]
+    assert plain[0].nonzero()[:, 0].tolist() == [0, 1, 2, 3]
+    assert plain[1].nonzero()[:, 0].tolist() == [3, 4]  # 5 is padding, and 2 is further than 2 from 4.6
+    torch.testing.assert_close(plain.sum(dim=1), torch.ones(2))
+    belled = attend_locally(scores, values, mask, centres, 2, bell=True)
+    distance = torch.arange(S) - centres[0, :, None]
+    torch.testing.assert_close(belled.weights[0], plain * (-(distance**2) / (2 * (2 / 2) ** 2)).exp())
+    torch.testing.assert_close(belled.context, belled.weights @ values)
+
+
+def test_a_predicted_position_lies_in_the_source_and_can_be_learned():
+    position, s = PredictedPosition(D), torch.randn(B, T, D)
+    lengths = torch.tensor([3, 6, 4])
+    centres = position(s, lengths)
+    expected = lengths[:, None] * (position.v_p.weight[0] * (s @ position.w_p.weight.T).tanh()).sum(-1).sigmoid()
+    torch.testing.assert_close(centres, expected)
+    mask = torch.ones(B, 1, S, dtype=torch.bool)
+    attend_locally(torch.randn(B, T, S), torch.randn(B, S, D), mask, centres, 3, bell=True).context.sum().backward()
+    assert position.w_p.weight.grad.abs().sum() > 0
