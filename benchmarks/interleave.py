@@ -47,7 +47,7 @@ def interleave(
 
 def middle(ratios: list[float]) -> tuple[float, float, float]:
     """Median and quartiles of the rounds' ratios."""
-    low, mid, high = statistics.quantiles(ratios, n=4)
+    low, mid, high = statistics.quantiles(ratios if len(ratios) > 1 else ratios * 2, n=4)
     return mid, low, high
 
 

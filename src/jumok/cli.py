@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 from rich.console import Console
 
-from jumok.errors import DataError, InputError, JumokError, RecipeError
+from jumok.errors import DataError, InputError, JumokError
 from jumok.version import __version__
 
 if TYPE_CHECKING:
@@ -159,6 +159,48 @@ def predict(
 
 
 @app.command()
+def attention(
+    run: RunArgument,
+    text: Annotated[str, typer.Argument(help="What the model reads.")],
+    output: Annotated[str | None, typer.Option(metavar="TEXT", help="Align this, not the model's own output.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .png or .svg; RUN/attention.png if not given.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw what the model looks at while it writes, piece by piece."""
+    from jumok.picture import draw_alignment, refuse_undrawable
+    from jumok.predictor import load
+
+    picture = out or run / "attention.png"
+    refuse_undrawable(picture)
+    if not text.strip():
+        raise InputError("no text to look at", right='a text: jumok attention RUN "two hundred six"')
+    predictor = load(run)
+    written = predictor.predict([text])[0] if output is None else output
+    alignment = predictor.align(text, written)
+    if alignment is None:
+        raise InputError("this model has no attention", where=run, right="a Transformer, or an RNN that attends")
+    draw_alignment(alignment, picture)
+    if as_json:
+        result = {"input": text, "output": written if isinstance(written, str) else written.text}
+        _print_json({"run": str(run), "picture": str(picture), **result, **asdict(alignment)})
+    else:
+        typer.echo(str(picture))
+
+
+@app.command()
+def chat(
+    run: RunArgument,
+    history: Annotated[int, typer.Option(min=0, metavar="N", help="Exchanges that are put before each input.")] = 0,
+    overrides: Decoding = None,
+) -> None:
+    """Talk with a run: a line in, a reply out; /help says what else there is."""
+    from jumok.chat import chat_in_terminal
+    from jumok.predictor import load
+
+    chat_in_terminal(load(run), history=history, options=_options(overrides))
+
+
+@app.command()
 def compare(
     first: Annotated[Path, typer.Argument(metavar="RUN", help="The run to compare with.")],
     second: Annotated[Path, typer.Argument(metavar="RUN", help="The run that may be better.")],
@@ -233,10 +275,10 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """What is wrong with this data, or with this run's output. Exit code 2 if something has to be mended."""
-    from jumok.doctor import Finding, examine_data, examine_outputs, worst_first
+    from jumok.doctor import Finding, examine_data, examine_outputs, refuse_a_mixture, worst_first
     from jumok.report import print_findings, progress_bar
 
-    _refuse_a_mixture(what, told=bool(source or target or columns))
+    refuse_a_mixture(what, told=bool(source or target or columns))
     findings: list[Finding] = []
     if what[0].is_dir():
         from jumok.predictor import load
@@ -263,9 +305,10 @@ def doctor(
 def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/quickstart")) -> None:
     """The quickstart: train, score, show a dozen held-out samples, and leave a model to try."""
     from jumok.predictor import load
+    from jumok.recipe import shipped_recipe
     from jumok.report import print_samples, print_scores
 
-    _train(_shipped_recipe("quickstart.toml"), out)
+    _train(shipped_recipe("quickstart.toml"), out)
     console = Console(soft_wrap=True)
     for split, result in json.loads((out / "scores.json").read_text("utf-8")).items():
         print_scores(console, split, result)
@@ -273,15 +316,6 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
     text = "two hundred thirty-four thousand five hundred six"
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
-
-
-def _shipped_recipe(name: str) -> Path:
-    """Recipes travel inside the installed package; in a checkout they stand beside it."""
-    package = Path(__file__).parent
-    for folder in (package / "recipes", package.parents[1] / "recipes"):
-        if (folder / name).exists():
-            return folder / name
-    raise RecipeError("recipe not found", where=name, right="a complete installation of jumok")
 
 
 def _run_recipe(run: Path) -> "Recipe":
@@ -318,23 +352,6 @@ def _splits(run: Path, data: list[str] | None) -> "dict[str, list[Pair]]":
         if not splits[split]:
             raise DataError("no pairs to evaluate on", where=files)
     return splits
-
-
-def _refuse_a_mixture(what: list[Path], *, told: bool) -> None:
-    """The doctor takes one recipe, one run, or files; only of files it has to be told languages and columns."""
-    whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
-    if len(what) > (1 if whole else 2):
-        raise InputError(
-            "the doctor looks at one thing at a time",
-            where=", ".join(map(str, what)),
-            right="one recipe, one run folder, one file of pairs, or two line-aligned files",
-        )
-    for path in what:
-        if not path.exists():
-            raise DataError("no such file or folder", where=path, right="a path that exists")
-    if whole and told:
-        right = "none of them: [data] of the recipe has these facts"
-        raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
 
 
 def _two_columns(columns: str | None) -> tuple[str, str] | None:

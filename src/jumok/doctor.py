@@ -355,5 +355,22 @@ def _shown(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
+def refuse_a_mixture(what: list[Path], *, told: bool) -> None:
+    """The doctor takes one recipe, one run, or files; only of files it has to be told languages and columns."""
+    whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
+    if len(what) > (1 if whole else 2):
+        raise InputError(
+            "the doctor looks at one thing at a time",
+            where=", ".join(map(str, what)),
+            right="one recipe, one run folder, one file of pairs, or two line-aligned files",
+        )
+    for path in what:
+        if not path.exists():
+            raise DataError("no such file or folder", where=path, right="a path that exists")
+    if whole and told:
+        right = "none of them: [data] of the recipe has these facts"
+        raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
+
+
 def worst_first(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (("error", "warning", "note").index(finding.severity), -finding.share))

@@ -78,6 +78,15 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
     return replace(recipe, data=_resolve(recipe.data, path)) if find_data else recipe
 
 
+def shipped_recipe(name: str) -> Path:
+    """Recipes travel inside the installed package; in a checkout they stand beside it."""
+    package = Path(__file__).parent
+    for folder in (package / "recipes", package.parents[1] / "recipes"):
+        if (folder / name).exists():
+            return folder / name
+    raise RecipeError("recipe not found", where=name, right="a complete installation of jumok")
+
+
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
     if isinstance(tree.get("model"), dict):
         tree = {**tree, "model": {"kind": "transformer", **tree["model"]}}

@@ -1,0 +1,274 @@
+"""Word vectors from text files (word2vec, fastText, GloVe; .gz too), for embeddings that need not start from nothing.
+
+word2vec and fastText begin with a header, "COUNT DIMENSION"; GloVe has none. Each line is a word and its values,
+separated by spaces. Only wanted words are kept, so that memory grows with the vocabulary and not with the file.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+from pathlib import Path
+from string import punctuation
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from jumok.errors import DataError
+from jumok.text.formats import read_lines
+from jumok.text.tokenizer import EOS, PAD, SPACE, UNK, WORDPIECE_PREFIX, Kind, Tokenizer, TokenizerConfig
+
+Floats = npt.NDArray[np.float32]
+Wanted = Container[str] | Callable[[str], bool]
+
+_HEADER = re.compile(r"([0-9]{1,15}) ([0-9]{1,15})")
+_PLAIN = re.compile(r"[-+.0-9eE ]*")  # float() alone would also take 1_000, nan, and the digits of every script
+
+
+@dataclass(frozen=True, slots=True)
+class Vectors:
+    """The wanted vectors of a file, and what was seen on the way to them."""
+
+    vectors: dict[str, Floats]
+    dimension: int
+    read: int
+    """vectors in the file, wanted or not"""
+    duplicates: int
+    """lines with a wanted word that had a vector already; the first one counts"""
+    first_duplicate: str | None
+    """the place of the first such line"""
+
+
+@dataclass(frozen=True, slots=True)
+class VectorsReport:
+    """How much of a vocabulary a file of vectors covers; `<pad>` is not counted, the other special pieces are."""
+
+    dimension: int
+    vocabulary: int
+    found: int
+    unknown: int
+    coverage: float
+    """share of the vocabulary that has a vector"""
+    text_coverage: float | None
+    """the same weighted by how often each piece occurs; None if no counts were given"""
+    read: int
+    duplicates: int
+    first_duplicate: str | None
+
+    def __str__(self) -> str:
+        text = "" if self.text_coverage is None else f" ({self.text_coverage:.1%} of the text)"
+        covered = f"{self.found} of {self.vocabulary} pieces have a vector of {self.dimension} values"
+        twice = f"; {self.duplicates} duplicates left out, the first at {self.first_duplicate}"
+        return f"{covered}: {self.coverage:.1%}{text}{twice if self.duplicates else ''}"
+
+
+class Embeddings(NamedTuple):
+    """A matrix [V, D] to start from, which of its rows [V] come from the file, and how many that are."""
+
+    matrix: Floats
+    found: npt.NDArray[np.bool_]
+    report: VectorsReport
+
+
+def read_vectors(path: Path, wanted: Wanted, *, lowercase: bool = False) -> Vectors:
+    """The vectors of the wanted words, which are NFC as a tokenizer's are; the file's words are made so.
+
+    With `lowercase`, wanted words are lower-case already: "The" in the file stands in for "the" if the file has no
+    "the". Every line's shape is checked, but the numbers of a word that nobody wants are not looked at.
+    """
+    wants = wanted if callable(wanted) else wanted.__contains__
+    exact: dict[str, Floats] = {}
+    folded: dict[str, Floats] = {}
+    duplicates, first_duplicate = 0, None
+    entries = _Entries(path)
+    for number, raw, values in entries:
+        word = unicodedata.normalize("NFC", raw)
+        if wants(word):
+            if word not in exact:
+                exact[word] = _parsed(values, f"{path}:{number}")
+                continue
+            duplicates += 1
+            first_duplicate = first_duplicate or f"{path}:{number}"
+        elif lowercase:
+            word = unicodedata.normalize("NFC", _lowered(raw))
+            if word not in exact and word not in folded and wants(word):
+                folded[word] = _parsed(values, f"{path}:{number}")
+    return Vectors({**folded, **exact}, entries.dimension, entries.read, duplicates, first_duplicate)
+
+
+def surface_words(pieces: Sequence[str], kind: Kind) -> list[str | None]:
+    """For each piece the word to look up; None for what is no word: `<pad>`, bytes, and pieces that continue a word."""
+    return [_surface(piece, kind) for piece in pieces]
+
+
+def embeddings_from_vectors(
+    path: Path, tokenizer: Tokenizer, config: TokenizerConfig, *, seed: int, counts: Sequence[int] | None = None
+) -> Embeddings:
+    """An embedding matrix with the file's vectors; `config` is what the tokenizer was trained with.
+
+    What the file does not know gets random values as wide as those that were found, and `<pad>` gets zeros. `counts`
+    says how often each id occurs in the text.
+    """
+    size, pad = tokenizer.vocab_size, tokenizer.pad_id
+    words = surface_words(tokenizer.pieces(range(size)), config.kind)
+    file = read_vectors(path, {word for word in words if word is not None}, lowercase=config.lowercase)
+    known = {i: file.vectors[word] for i, word in enumerate(words) if word is not None and word in file.vectors}
+    found = np.zeros(size, dtype=np.bool_)
+    found[list(known)] = True
+    # Where there is nothing to measure, the deviation that makes a row about as long as 1.
+    deviation = np.std(list(known.values()), dtype=np.float64) if known else 0.0
+    deviation = deviation or file.dimension**-0.5
+    # All rows are drawn, so that a row's draw does not depend on which others were found.
+    matrix = np.random.default_rng(seed).standard_normal((size, file.dimension), dtype=np.float32)
+    matrix *= np.float32(deviation)
+    for i, vector in known.items():
+        matrix[i] = vector
+    matrix[pad] = 0.0
+    text_coverage = None
+    if counts is not None:
+        if len(counts) != size:
+            raise ValueError(f"counts of {len(counts)} ids for a vocabulary of {size}")
+        total = sum(counts) - counts[pad]
+        text_coverage = sum(counts[i] for i in known) / total if total else 0.0
+    report = VectorsReport(
+        dimension=file.dimension,
+        vocabulary=size - 1,
+        found=len(known),
+        unknown=size - 1 - len(known),
+        coverage=len(known) / (size - 1),
+        text_coverage=text_coverage,
+        read=file.read,
+        duplicates=file.duplicates,
+        first_duplicate=file.first_duplicate,
+    )
+    return Embeddings(matrix, found, report)
+
+
+def _surface(piece: str, kind: Kind) -> str | None:
+    if piece in (EOS, UNK):
+        return piece  # fastText has a vector for the one, GloVe for the other
+    if piece == PAD:
+        return None
+    if kind == "wordpiece":
+        return None if piece.startswith(WORDPIECE_PREFIX) else piece
+    # A mark of punctuation is never glued to a word, so it is a word of its own without the sign of a space.
+    if kind == "word" or piece.startswith(SPACE) or _is_punctuation(piece):
+        return piece.removeprefix(SPACE) or None
+    return None
+
+
+def _is_punctuation(piece: str) -> bool:
+    return len(piece) == 1 and (piece in punctuation or unicodedata.category(piece).startswith("P"))
+
+
+def _lowered(word: str) -> str:
+    """Letter by letter as the tokenizers do it; str.lower() has a rule for a sigma at the end of a word."""
+    return "".join(map(str.lower, word))
+
+
+class _Entries:
+    """The lines of a file as line number, word and values (still text); refuses a line that has another shape."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._promised: int | None = None
+        self.dimension = 0
+        self.read = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str, str]]:
+        for number, line in enumerate(read_lines(self._path), start=1):
+            line = line.rstrip(" ")  # word2vec and fastText end each line with a space
+            if number == 1 and self._begin(line):
+                continue
+            self.read += 1
+            if self._promised is not None and self.read > self._promised:
+                raise self._wrong_count(number, "more")
+            yield number, *self._cut(line, number)
+        if self._promised is not None and self.read < self._promised:
+            raise self._wrong_count(1, f"only {self.read}")
+        if not self.read:
+            raise DataError("no vectors at all", where=self._path, right="a word and its values on each line")
+
+    def _begin(self, line: str) -> bool:
+        """Learn the dimension from the first line; whether that is a header."""
+        header = _HEADER.fullmatch(line)
+        if header:
+            self._promised, self.dimension = int(header[1]), int(header[2])
+        else:
+            # The word goes on until the first number, but what it starts with may be a number too.
+            fields = line.split(" ")[1:]
+            self.dimension = next((len(fields) - i for i, field in enumerate(fields) if _looks_numeric(field)), 0)
+        if not self.dimension:
+            raise DataError(
+                "vectors without values" if header else "a word without values",
+                where=f"{self._path}:1",
+                right='a header "COUNT DIMENSION", or a word and its values, separated by spaces',
+            )
+        return bool(header)
+
+    def _cut(self, line: str, number: int) -> tuple[str, str]:
+        """A word and its values; the word may have spaces in it, as ". . ." of GloVe's largest file has."""
+        n_values = line.count(" ")
+        if n_values == self.dimension:
+            word, _, values = line.partition(" ")
+        elif n_values > self.dimension:
+            word = line.rsplit(" ", self.dimension)[0]
+            values = line[len(word) + 1 :]
+            word = word.strip(" ")
+            # What ends with a number is rather a word with too many values than a word of several parts.
+            parts = word.split(" ")[:0:-1]
+            n_values = self.dimension + len(list(takewhile(_looks_numeric, parts)))
+        if n_values != self.dimension:
+            raise DataError(
+                f"{n_values} values, but {'line 1 has' if self._promised is None else 'the header says'}"
+                f" {self.dimension}",
+                where=f"{self._path}:{number}",
+                right=f"a word and {self.dimension} values, separated by single spaces",
+            )
+        if not word:
+            raise DataError(
+                "values without a word",
+                where=f"{self._path}:{number}",
+                right=f"a word and {self.dimension} values",
+            )
+        return word, values
+
+    def _wrong_count(self, number: int, there_are: str) -> DataError:
+        return DataError(
+            f"the header promises {self._promised} vectors, but there are {there_are}",
+            where=f"{self._path}:{number}",
+            right="a whole file, or the true count in its header",
+        )
+
+
+def _looks_numeric(field: str) -> bool:
+    try:
+        float(field)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(values: str, where: str) -> Floats:
+    fields = values.split(" ")
+    try:
+        if _PLAIN.fullmatch(values):
+            with np.errstate(over="ignore"):
+                row = np.array(list(map(float, fields)), dtype=np.float32)
+            if np.isfinite(row).all():
+                return row
+    except ValueError:
+        pass
+    place, field = next((i, field) for i, field in enumerate(fields, start=1) if not _is_finite(field))
+    raise DataError(
+        f"value {place} is no finite number: {field[:40]!r}",
+        where=where,
+        right="numbers of 32 bits such as -0.25 or 1e-3, separated by single spaces",
+    )
+
+
+def _is_finite(field: str) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(_PLAIN.fullmatch(field)) and _looks_numeric(field) and bool(np.isfinite(np.float32(field)))
