@@ -5,7 +5,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,35 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.data.corpus import SPLITS, Corpus, ParallelData, Split, open_shards
+from jumok.data.corpus import (
+    SPLITS,
+    Corpus,
+    Example,
+    FileData,
+    LabelledData,
+    ParallelData,
+    Split,
+    SyntheticData,
+    Texts,
+    open_shards,
+)
 from jumok.errors import CheckpointError, DataError, InputError, RecipeError
 from jumok.hub.folder import ModelFolder
-from jumok.models import EncoderDecoder, EncoderDecoderConfig, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from jumok.models import (
+    Model,
+    ModelConfig,
+    RnnClassifier,
+    RnnConfig,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+)
 from jumok.recipe import Recipe, recipe_tree
-from jumok.tasks.translation import Tokenizers, TranslationTask
+from jumok.tasks.classification import ClassificationConfig, ClassificationTask, collect_labels, encode_labelled
+from jumok.tasks.translation import TranslationConfig, TranslationTask, encode_pairs
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig, Tokenizers
 from jumok.train.checkpoint import write_atomically
 from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
@@ -28,6 +49,7 @@ from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.version import __version__
 
+AnyTask = TranslationTask | ClassificationTask
 CACHE_FOLDER = "JUMOK_CACHE"
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
 # What may differ when a run goes on: it changes where and how, not what is learned.
@@ -42,8 +64,8 @@ class Run:
     recipe: Recipe
     folder: RunFolder
     group: Group
-    task: TranslationTask
-    model: EncoderDecoder
+    task: AnyTask
+    model: Model
     optimizer: torch.optim.Optimizer
     warnings: list[str]
 
@@ -75,15 +97,13 @@ class Run:
                 return checkpoints.weights(last)
 
     def model_folder(self) -> ModelFolder:
-        facts = {
-            "version": __version__,
-            "task": asdict(self.recipe.task),
-            "source": self.recipe.data.source,
-            "target": self.recipe.data.target,
-            "decode": asdict(self.recipe.decode),
-        }
-        tokenizers = self.task.tokenizers
-        return ModelFolder(self.recipe.model, self.final_weights(), tokenizers.source, tokenizers.target, facts)
+        facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
+        match self.recipe.data:
+            case ParallelData() | SyntheticData() as data:
+                facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
+            case LabelledData() as data:
+                facts |= {"language": data.language, "labels": self.task.labels}
+        return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)
 
 
 def assemble(recipe: Recipe, folder: RunFolder) -> Run:
@@ -92,49 +112,73 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if recipe.train.threads is not None:
         torch.set_num_threads(recipe.train.threads)
     group = join_group(device)
-    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS}
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
     cache = cache_folder()
-    fingerprints = {split: corpus.fingerprint() for split, corpus in corpora.items()}
+    fingerprints = {split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS}
     facts, warnings = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
     # The first process prepares, the others find it prepared.
     if group.rank > 0:
         group.barrier()
-    tokenizers = prepare_tokenizers(recipe.tokenizer, corpora["train"], fingerprints["train"], cache)
+    task = prepare(recipe, cache)
     if group.rank == 0:
-        _claim(folder, facts, tokenizers)
-    shards = open_shards(
-        corpora["train"],
-        source=tokenizers.source,
-        target=tokenizers.target,
-        cache=cache,
-        fingerprint=fingerprints["train"],
-    )
-    if group.rank == 0:
+        _claim(folder, facts, task.tokenizers)
         group.barrier()
-    dropped = [f"{shards.facts[k]:,} {words}" for k, words in DROPPED.items() if shards.facts[k]]
+    counted = task.train.facts
+    dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
     if dropped:
-        warnings.append(f"left out of {shards.facts['read']:,} training pairs: {', '.join(dropped)}")
-    _refuse_too_long(recipe, tokenizers, corpora)
+        warnings.append(f"left out of {counted['read']:,} training examples: {', '.join(dropped)}")
     torch.manual_seed(recipe.seed)
-    model = build_model(recipe.model, **tokenizers.sizes).to(device)
-    task = TranslationTask(
-        recipe.task,
-        tokenizers=tokenizers,
-        train=shards,
-        dev=read_split(corpora["dev"]),
-        target_language=recipe.data.target,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    model = build_model(recipe.model, **task.tokenizers.sizes, n_labels=len(task.labels)).to(device)
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 
 
-def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: dict[Split, Corpus]) -> None:
+def prepare(recipe: Recipe, cache: Path) -> AnyTask:
+    """Vocabularies and token shards of the recipe's data, and the task that they are for."""
+    c, data, seed = recipe.tokenizer, recipe.data, recipe.seed
+    options: dict[str, Any] = {"batch_tokens": recipe.train.batch_tokens, "seed": seed}
+    match recipe.task:
+        case TranslationConfig():
+            assert isinstance(data, ParallelData | SyntheticData)
+            pairs = {split: Corpus(data, split, seed=seed) for split in SPLITS}
+            tokenizers = _pair_tokenizers(c, pairs["train"], cache)
+            key = [pairs["train"].fingerprint(), tokenizers.source.sha256, tokenizers.target.sha256, data.max_len]
+            train = open_shards(
+                cache,
+                key,
+                lambda facts: encode_pairs(pairs["train"], tokenizers, data.max_len, facts),
+                fields=("source", "target"),
+                vocab_size=max(tokenizers.sizes.values()),
+            )
+            _refuse_too_long(recipe, tokenizers, pairs)
+            dev = read_split(pairs["dev"])
+            return TranslationTask(
+                recipe.task, tokenizers=tokenizers, train=train, dev=dev, target_language=data.target, **options
+            )
+        case ClassificationConfig():
+            assert isinstance(data, LabelledData)
+            texts = {split: Corpus(data, split, seed=seed) for split in SPLITS}
+            both = Texts(texts["train"], lambda example: [example.text, *([example.pair] if example.pair else [])])
+            fingerprint, name = texts["train"].fingerprint(), texts["train"].name
+            tokenizer = prepare_tokenizer(c, both, ["labelled", fingerprint], cache, name)
+            labels = collect_labels(texts["train"])
+            train = open_shards(
+                cache,
+                [fingerprint, tokenizer.sha256, labels, data.max_len],
+                lambda facts: encode_labelled(texts["train"], tokenizer, labels, data.max_len, facts),
+                fields=("text", "label"),
+                vocab_size=max(tokenizer.vocab_size, len(labels)),
+            )
+            examples = read_split(texts["dev"])
+            return ClassificationTask(
+                recipe.task, tokenizer=tokenizer, labels=labels, train=train, dev=examples, **options
+            )
+
+
+def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: Mapping[Split, Corpus[Pair]]) -> None:
     """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
-    room = recipe.model.longest
+    room = recipe.model.longest if isinstance(recipe.model, TransformerConfig) else None
     for split, corpus in corpora.items():
         if room is None or split == "train":
             continue
@@ -148,45 +192,54 @@ def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: dict[Split
                 )
 
 
-def build_model(config: EncoderDecoderConfig, *, source_vocab: int, target_vocab: int) -> EncoderDecoder:
+def build_model(config: ModelConfig, *, source_vocab: int, target_vocab: int, n_labels: int) -> Model:
     match config:
         case TransformerConfig():
             return Transformer(config, source_vocab=source_vocab, target_vocab=target_vocab)
         case Seq2SeqConfig():
             return Seq2Seq(config, source_vocab=source_vocab, target_vocab=target_vocab)
+        case RnnConfig():
+            return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
 
 
-def read_split(corpus: Corpus) -> list[Pair]:
-    pairs = list(corpus)
-    if not pairs:
+def read_split(corpus: Corpus[Example]) -> list[Example]:
+    examples = list(corpus)
+    if not examples:
         raise DataError(
             f"the recipe has no {corpus.split} data, or its files are empty",
             where=corpus.name or f"data.{corpus.split}",
-            right=f"data.{corpus.split} with at least one pair",
+            right=f"data.{corpus.split} with at least one example, or data.{corpus.split}_share",
         )
-    return pairs
+    return examples
 
 
-def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str, cache: Path) -> Tokenizers:
-    """Trained on the training text once; the cache knows them by text and config."""
+def _pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path) -> Tokenizers:
+    fingerprint = corpus.fingerprint()
 
-    def prepare(side: Any) -> Tokenizer:
-        key = json.dumps([__version__, TRAINER, asdict(config), side, fingerprint])
-        path = cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-        if path.exists():
-            return Tokenizer.load(path)
-        try:
-            tokenizer = Tokenizer.train(config, corpus.texts(side))
-        except DataError as error:
-            raise DataError(error.what, where=error.where or corpus.name, right=error.right) from error
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, tokenizer.to_json())
-        return tokenizer
+    def learn(side: str, texts: Callable[[Pair], list[str]]) -> Tokenizer:
+        return prepare_tokenizer(config, Texts(corpus, texts), [side, fingerprint], cache, corpus.name)
 
     if config.joint:
-        joint = prepare("both")
+        joint = learn("both", lambda pair: [pair.source, pair.target])
         return Tokenizers(joint, joint)
-    return Tokenizers(prepare("source"), prepare("target"))
+    return Tokenizers(learn("source", lambda pair: [pair.source]), learn("target", lambda pair: [pair.target]))
+
+
+def prepare_tokenizer(
+    config: TokenizerConfig, texts: Iterable[str], key: list[str], cache: Path, where: str
+) -> Tokenizer:
+    """Trained on the training text once; the cache knows it by text and config."""
+    digest = hashlib.sha256(json.dumps([__version__, TRAINER, asdict(config), *key]).encode()).hexdigest()
+    path = cache / "tokenizers" / f"{digest[:32]}.json"
+    if path.exists():
+        return Tokenizer.load(path)
+    try:
+        tokenizer = Tokenizer.train(config, texts)
+    except DataError as error:
+        raise DataError(error.what, where=error.where or where, right=error.right) from error
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, tokenizer.to_json())
+    return tokenizer
 
 
 def cache_folder() -> Path:
@@ -241,14 +294,14 @@ def _compare(
     if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
         return facts, []
     refuse_other_recipe(_what_is_learned(stored["recipe"]), _what_is_learned(tree), where=folder.path)
-    accept = isinstance(recipe.data, ParallelData) and recipe.data.when_changed == "accept"
+    accept = isinstance(recipe.data, FileData) and recipe.data.when_changed == "accept"
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:
         raise CheckpointError(
             f"the data has changed since the run began: {', '.join(changed)}",
             where=folder.path,
             right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same"
-            if isinstance(recipe.data, ParallelData)
+            if isinstance(recipe.data, FileData)
             else "the version of jumok that it began with, or another --out",
         )
     kept = {**stored, "data": fingerprints, "recipe": tree}

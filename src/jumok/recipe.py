@@ -15,15 +15,22 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import DataConfig, ParallelData
+from jumok.data.corpus import SPLITS, DataConfig, SyntheticData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models import EncoderDecoderConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import ModelConfig, Seq2SeqConfig, TransformerConfig
+from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.tokenizer import TokenizerConfig
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
+TaskConfig = TranslationConfig | ClassificationConfig
+FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
+    "classification": (["labelled"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
+}
+"""the kinds of data and of model, and the dev scores, that go with each task"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,24 +49,35 @@ class Recipe:
 
     description: str = ""
     seed: Seed = 1
-    task: TranslationConfig = field(default_factory=TranslationConfig)
+    task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    model: Annotated[EncoderDecoderConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
+    model: Annotated[ModelConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
 
     def __post_init__(self) -> None:
         wrong = []
-        if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
-            wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
-        if self.model.longest is not None and self.data.max_len >= self.model.longest:
-            wrong.append("data.max_len must be below model.max_len when positions are learned")
-        if self.task.scheduled_sampling and not isinstance(self.model, Seq2SeqConfig):
+        task, c = self.task, self.model
+        for section, given, fitting in zip(
+            ("data.kind", "model.kind", "train.metric"),
+            (self.data.kind, c.kind, self.train.metric),
+            FITTING[task.kind],
+            strict=True,
+        ):
+            if given not in fitting:
+                does = " or ".join(f'"{kind}"' for kind in fitting)
+                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.kind}", {does} does')
+        if isinstance(c, TransformerConfig | Seq2SeqConfig):
+            if c.tie_embeddings == "all" and not self.tokenizer.joint:
+                wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
+            if c.longest is not None and self.data.max_len >= c.longest:
+                wrong.append("data.max_len must be below model.max_len when positions are learned")
+            if self.decode.coverage_penalty and not c.attends:
+                wrong.append("decode.coverage_penalty counts attention, and the model has none")
+        if isinstance(task, TranslationConfig) and task.scheduled_sampling and not isinstance(c, Seq2SeqConfig):
             wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
-        if self.decode.coverage_penalty and not self.model.attends:
-            wrong.append("decode.coverage_penalty counts attention, and the model has none")
         if wrong:
             raise ValueError("\n".join(wrong))
 
@@ -79,9 +97,10 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
 
 
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
-    if isinstance(tree.get("model"), dict):
-        tree = {**tree, "model": {"kind": "transformer", **tree["model"]}}
-    return read_config(Recipe, tree, what="the recipe", where=where, unions=["data", "model"])
+    for section, kind in (("task", "translation"), ("model", "transformer")):
+        if isinstance(tree.get(section), dict):
+            tree = {**tree, section: {"kind": kind, **tree[section]}}
+    return read_config(Recipe, tree, what="the recipe", where=where, unions=["task", "data", "model"])
 
 
 def recipe_tree(recipe: Recipe) -> dict[str, Any]:
@@ -128,7 +147,7 @@ def _override(tree: dict[str, Any], override: str) -> None:
 
 def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
     """Absolute paths, so that the effective recipe means the same from anywhere."""
-    if not isinstance(data, ParallelData):
+    if isinstance(data, SyntheticData):
         return data
     folders = [recipe.parent.absolute()]
     if os.environ.get(DATA_FOLDER):
@@ -142,12 +161,12 @@ def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
         missing.append(file)
         return file
 
-    data = replace(
-        data,
-        train=[[find(file) for file in files] for files in data.train],
-        dev=[find(file) for file in data.dev],
-        test=[find(file) for file in data.test],
-    )
+    found: Any = {}  # lists of files, or of pairs of them
+    for split in SPLITS:
+        found[split] = [
+            [find(file) for file in entry] if isinstance(entry, list) else find(entry) for entry in getattr(data, split)
+        ]
+    data = replace(data, **found)
     if missing:
         raise RecipeError(
             "no such data file: " + ", ".join(dict.fromkeys(missing)),

@@ -62,7 +62,7 @@ class TrainConfig:
     """checkpoints kept beside the best one; as many are averaged"""
     final: Literal["average", "best", "last"] = "average"
     """what becomes the model: the mean of the last `keep_last` checkpoints, the best one, or the last one"""
-    metric: Literal["perplexity", "bleu", "exact_match"] = "perplexity"
+    metric: Literal["perplexity", "bleu", "exact_match", "accuracy", "macro_f1"] = "perplexity"
     """what best means, on dev"""
     patience: Count | None = None
     """stop after this many evaluations without a better one"""
