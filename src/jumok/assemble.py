@@ -1,13 +1,10 @@
 """Recipe -> Run: the place where the parts are chosen and put together."""
 
-import errno
-import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,41 +13,37 @@ from torch import Tensor
 from jumok.data.corpus import (
     SPLITS,
     Corpus,
-    Example,
     FileData,
     LabelledData,
     ParallelData,
     Split,
     SyntheticData,
-    Texts,
-    open_shards,
+    TaggedData,
+    TextData,
 )
-from jumok.errors import CheckpointError, DataError, InputError, RecipeError
+from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models import (
     Model,
     ModelConfig,
     RnnClassifier,
     RnnConfig,
+    RnnLanguageModel,
+    RnnTagger,
     Seq2Seq,
     Seq2SeqConfig,
     Transformer,
     TransformerConfig,
 )
+from jumok.prepare import AnyTask, cache_folder, prepare
 from jumok.recipe import Recipe, recipe_tree
-from jumok.tasks.classification import ClassificationConfig, ClassificationTask, collect_labels, encode_labelled
-from jumok.tasks.translation import TranslationConfig, TranslationTask, encode_pairs
-from jumok.text.formats import Pair
-from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig, Tokenizers
-from jumok.train.checkpoint import write_atomically
+from jumok.text.tokenizer import Tokenizers
 from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.version import __version__
 
-AnyTask = TranslationTask | ClassificationTask
-CACHE_FOLDER = "JUMOK_CACHE"
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
 # What may differ when a run goes on: it changes where and how, not what is learned.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard"}
@@ -101,8 +94,11 @@ class Run:
         match self.recipe.data:
             case ParallelData() | SyntheticData() as data:
                 facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
-            case LabelledData() as data:
+            case LabelledData() | TaggedData() as data:
                 facts |= {"language": data.language, "labels": self.task.labels}
+            case TextData() as data:
+                decode = asdict(self.recipe.decode)
+                facts |= {"language": data.language, "max_len": data.max_len, "decode": decode}
         return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)
 
 
@@ -130,133 +126,25 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if dropped:
         warnings.append(f"left out of {counted['read']:,} training examples: {', '.join(dropped)}")
     torch.manual_seed(recipe.seed)
-    model = build_model(recipe.model, **task.tokenizers.sizes, n_labels=len(task.labels)).to(device)
+    sizes = {**task.tokenizers.sizes, "n_labels": len(task.labels)}
+    model = build_model(recipe.model, recipe.task.kind, **sizes).to(device)
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 
 
-def prepare(recipe: Recipe, cache: Path) -> AnyTask:
-    """Vocabularies and token shards of the recipe's data, and the task that they are for."""
-    c, data, seed = recipe.tokenizer, recipe.data, recipe.seed
-    options: dict[str, Any] = {"batch_tokens": recipe.train.batch_tokens, "seed": seed}
-    match recipe.task:
-        case TranslationConfig():
-            assert isinstance(data, ParallelData | SyntheticData)
-            pairs = {split: Corpus(data, split, seed=seed) for split in SPLITS}
-            tokenizers = _pair_tokenizers(c, pairs["train"], cache)
-            key = [pairs["train"].fingerprint(), tokenizers.source.sha256, tokenizers.target.sha256, data.max_len]
-            train = open_shards(
-                cache,
-                key,
-                lambda facts: encode_pairs(pairs["train"], tokenizers, data.max_len, facts),
-                fields=("source", "target"),
-                vocab_size=max(tokenizers.sizes.values()),
-            )
-            _refuse_too_long(recipe, tokenizers, pairs)
-            dev = read_split(pairs["dev"])
-            return TranslationTask(
-                recipe.task, tokenizers=tokenizers, train=train, dev=dev, target_language=data.target, **options
-            )
-        case ClassificationConfig():
-            assert isinstance(data, LabelledData)
-            texts = {split: Corpus(data, split, seed=seed) for split in SPLITS}
-            both = Texts(texts["train"], lambda example: [example.text, *([example.pair] if example.pair else [])])
-            fingerprint, name = texts["train"].fingerprint(), texts["train"].name
-            tokenizer = prepare_tokenizer(c, both, ["labelled", fingerprint], cache, name)
-            labels = collect_labels(texts["train"])
-            train = open_shards(
-                cache,
-                [fingerprint, tokenizer.sha256, labels, data.max_len],
-                lambda facts: encode_labelled(texts["train"], tokenizer, labels, data.max_len, facts),
-                fields=("text", "label"),
-                vocab_size=max(tokenizer.vocab_size, len(labels)),
-            )
-            examples = read_split(texts["dev"])
-            return ClassificationTask(
-                recipe.task, tokenizer=tokenizer, labels=labels, train=train, dev=examples, **options
-            )
-
-
-def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: Mapping[Split, Corpus[Pair]]) -> None:
-    """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
-    room = recipe.model.longest if isinstance(recipe.model, TransformerConfig) else None
-    for split, corpus in corpora.items():
-        if room is None or split == "train":
-            continue
-        for pair in corpus:
-            pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.target)))
-            if pieces >= room:
-                raise DataError(
-                    f"a pair has {pieces} pieces; the model learns {room} positions",
-                    where=pair.where,
-                    right=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
-                )
-
-
-def build_model(config: ModelConfig, *, source_vocab: int, target_vocab: int, n_labels: int) -> Model:
+def build_model(config: ModelConfig, task: str, *, source_vocab: int, target_vocab: int, n_labels: int) -> Model:
     match config:
         case TransformerConfig():
             return Transformer(config, source_vocab=source_vocab, target_vocab=target_vocab)
         case Seq2SeqConfig():
             return Seq2Seq(config, source_vocab=source_vocab, target_vocab=target_vocab)
         case RnnConfig():
-            return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
-
-
-def read_split(corpus: Corpus[Example]) -> list[Example]:
-    examples = list(corpus)
-    if not examples:
-        raise DataError(
-            f"the recipe has no {corpus.split} data, or its files are empty",
-            where=corpus.name or f"data.{corpus.split}",
-            right=f"data.{corpus.split} with at least one example, or data.{corpus.split}_share",
-        )
-    return examples
-
-
-def _pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path) -> Tokenizers:
-    fingerprint = corpus.fingerprint()
-
-    def learn(side: str, texts: Callable[[Pair], list[str]]) -> Tokenizer:
-        return prepare_tokenizer(config, Texts(corpus, texts), [side, fingerprint], cache, corpus.name)
-
-    if config.joint:
-        joint = learn("both", lambda pair: [pair.source, pair.target])
-        return Tokenizers(joint, joint)
-    return Tokenizers(learn("source", lambda pair: [pair.source]), learn("target", lambda pair: [pair.target]))
-
-
-def prepare_tokenizer(
-    config: TokenizerConfig, texts: Iterable[str], key: list[str], cache: Path, where: str
-) -> Tokenizer:
-    """Trained on the training text once; the cache knows it by text and config."""
-    digest = hashlib.sha256(json.dumps([__version__, TRAINER, asdict(config), *key]).encode()).hexdigest()
-    path = cache / "tokenizers" / f"{digest[:32]}.json"
-    if path.exists():
-        return Tokenizer.load(path)
-    try:
-        tokenizer = Tokenizer.train(config, texts)
-    except DataError as error:
-        raise DataError(error.what, where=error.where or where, right=error.right) from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, tokenizer.to_json())
-    return tokenizer
-
-
-def cache_folder() -> Path:
-    """Prepared data that runs share: $JUMOK_CACHE, or jumok's place in the user's cache."""
-    own = os.environ.get(CACHE_FOLDER)
-    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, "no permission to write")
-    except OSError as error:
-        raise InputError(
-            f"the folder for prepared data cannot be used: {error.strerror}",
-            where=folder,
-            right=f"the environment variable {CACHE_FOLDER} set to a folder that can be written",
-        ) from error
-    return folder
+            match task:
+                case "classification":
+                    return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
+                case "tagging":
+                    return RnnTagger(config, vocab=source_vocab, n_labels=n_labels)
+                case _:
+                    return RnnLanguageModel(config, vocab=source_vocab)
 
 
 def choose_device(name: str) -> torch.device:

@@ -10,7 +10,12 @@ from jumok.models import TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
 
 NAMES = {"transformer": "Transformer", "seq2seq": "recurrent encoder-decoder", "rnn": "recurrent network"}
-PIPELINES = {"translation": "translation", "classification": "text-classification"}
+PIPELINES = {
+    "translation": "translation",
+    "classification": "text-classification",
+    "tagging": "token-classification",
+    "language_model": "text-generation",
+}
 
 
 def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
@@ -18,7 +23,9 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     if isinstance(data, ParallelData | SyntheticData):
         languages, does = [data.source, data.target], f"from {data.source} to {data.target}"
     else:
-        languages, does = [data.language] if data.language else [], f"to tell {', '.join(model.facts['labels'])} apart"
+        labels = model.facts.get("labels")
+        languages = [data.language] if data.language else []
+        does = f"to tell {', '.join(labels)} apart" if labels else "to go on writing"
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
     c = recipe.model
     marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.tokenizers.source is model.tokenizers.target

@@ -295,8 +295,8 @@ def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list
 
 def _splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
     """The examples to evaluate on: the recipe's dev and test, or what --data says."""
-    from jumok.assemble import read_split
     from jumok.data.corpus import SPLITS, Corpus, other_files
+    from jumok.prepare import read_split
 
     recipe = _run_recipe(run)
     if not data:

@@ -6,13 +6,27 @@ from pathlib import Path
 from jumok.assemble import build_model, choose_device
 from jumok.errors import CheckpointError, InputError
 from jumok.hub.folder import ModelFolder, read_model
-from jumok.models import RnnClassifier, Seq2Seq, Transformer
+from jumok.models import RnnClassifier, RnnLanguageModel, RnnTagger, Seq2Seq, Transformer
 from jumok.tasks.classification import Classified, Classifier
+from jumok.tasks.language_model import Generated, Generator
 from jumok.tasks.predict import Predictor
+from jumok.tasks.tagging import TaggedText, Tagger
 from jumok.tasks.translator import Alignment, Prediction, Translator
 from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
 
-__all__ = ["Alignment", "Classified", "Classifier", "Prediction", "Predictor", "Translator", "load"]
+__all__ = [
+    "Alignment",
+    "Classified",
+    "Classifier",
+    "Generated",
+    "Generator",
+    "Prediction",
+    "Predictor",
+    "TaggedText",
+    "Tagger",
+    "Translator",
+    "load",
+]
 
 
 def load(*runs: str | Path, device: str = "auto") -> Predictor:
@@ -24,8 +38,8 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
     _refuse_mixture(folders, paths)
     models = []
     for path, folder in zip(paths, folders, strict=True):
-        n_labels = len(folder.facts.get("labels", []))
-        model = build_model(folder.config, **folder.tokenizers.sizes, n_labels=n_labels)
+        sizes = {**folder.tokenizers.sizes, "n_labels": len(folder.facts.get("labels", []))}
+        model = build_model(folder.config, folder.facts["task"]["kind"], **sizes)
         load_tensors(model, folder.tensors, where=path)
         models.append(model.eval().to(choose_device(device)))
     first, where = folders[0], paths[0] / "config.json"
@@ -33,6 +47,12 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
         case "classification":
             classifiers = [model for model in models if isinstance(model, RnnClassifier)]
             return Classifier(classifiers, first.tokenizers.source, first.facts)
+        case "tagging":
+            taggers = [model for model in models if isinstance(model, RnnTagger)]
+            return Tagger(taggers, first.tokenizers.source, first.facts)
+        case "language_model":
+            writers = [model for model in models if isinstance(model, RnnLanguageModel)]
+            return Generator(writers, first.tokenizers.source, first.facts, where=where)
         case _:
             translators = [model for model in models if isinstance(model, Transformer | Seq2Seq)]
             return Translator(translators, first.tokenizers, first.facts, where=where)

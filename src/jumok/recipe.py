@@ -18,17 +18,21 @@ from jumok.config import Seed, read_config
 from jumok.data.corpus import SPLITS, DataConfig, SyntheticData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models import ModelConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.tasks.classification import ClassificationConfig
+from jumok.tasks.language_model import LanguageModelConfig
+from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.tokenizer import TokenizerConfig
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
-TaskConfig = TranslationConfig | ClassificationConfig
+TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig
 FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
     "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
     "classification": (["labelled"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
+    "tagging": (["tagged"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
+    "language_model": (["text"], ["rnn"], ["perplexity", "bits_per_byte"]),
 }
 """the kinds of data and of model, and the dev scores, that go with each task"""
 
@@ -76,6 +80,8 @@ class Recipe:
                 wrong.append("data.max_len must be below model.max_len when positions are learned")
             if self.decode.coverage_penalty and not c.attends:
                 wrong.append("decode.coverage_penalty counts attention, and the model has none")
+        if isinstance(task, LanguageModelConfig) and isinstance(c, RnnConfig) and c.bidirectional:
+            wrong.append("model.bidirectional must be false for a language model: what comes next is not to be read")
         if isinstance(task, TranslationConfig) and task.scheduled_sampling and not isinstance(c, Seq2SeqConfig):
             wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
         if wrong:

@@ -25,7 +25,9 @@ class Cost:
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
     target = target_vocab or recipe.tokenizer.vocab_size
     with torch.device("meta"):
-        model = build_model(recipe.model, source_vocab=source_vocab or target, target_vocab=target, n_labels=2)
+        model = build_model(
+            recipe.model, recipe.task.kind, source_vocab=source_vocab or target, target_vocab=target, n_labels=2
+        )
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
@@ -50,7 +52,7 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
             return s.n_layers * (3 * (projections + attending) + 2 * feed_forward) + s.d_model * vocab
         case Seq2SeqConfig() | RnnConfig():
             with torch.device("meta"):
-                model = build_model(c, source_vocab=2, target_vocab=2, n_labels=2)
+                model = build_model(c, "classification", source_vocab=2, target_vocab=2, n_labels=2)
             weights = sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)
             if isinstance(c, RnnConfig):
                 return weights

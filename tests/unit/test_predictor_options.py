@@ -98,8 +98,8 @@ def test_options_on_the_command_line(
     [
         ("decode", {"beam": 0}, "jumok.decode.beam"),
         ("decode", None, "jumok.decode"),
-        ("model", {"n_heads": 0}, "jumok.model.n_heads"),
-        ("model", {"d_model": "8"}, "jumok.model.d_model"),
+        ("model", {"kind": "transformer", "n_heads": 0}, "jumok.model.n_heads"),
+        ("model", {"kind": "transformer", "d_model": "8"}, "jumok.model.d_model"),
     ],
 )
 def test_a_model_folder_with_an_impossible_config(

@@ -16,7 +16,12 @@ from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
 from jumok.models import ModelConfig, TransformerConfig
 from jumok.text.tokenizer import EOS, PAD, UNK, Tokenizer, Tokenizers
 
-FACTS = {"translation": ["source", "target", "decode"], "classification": ["labels"]}
+FACTS = {
+    "translation": ["source", "target", "decode"],
+    "classification": ["labels"],
+    "tagging": ["labels"],
+    "language_model": ["decode", "max_len"],
+}
 EMBEDDINGS = ("target_embedding.weight", "reader.embedding.weight")
 NO_LIMIT = 10**6  # for readers that want a number
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"

@@ -1,4 +1,4 @@
-"""A recurrent network over one text: many words to one label, or a label for every word.
+"""A recurrent network over one text: many words to one label, a label for every word, or every next word.
 
 Elman 1990 and its descendants (nn/recurrent.py) below; above them the last state, the mean of all states, or the
 attention of Yang et al. 2016, section 2.2, which tells which words decided.
@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from jumok.config import Count, Share
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.dropout import Dropout
-from jumok.nn.recurrent import Cell, Recurrent
+from jumok.nn.recurrent import Cell, Recurrent, State
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,7 +28,7 @@ class RnnConfig:
     d_hidden: Count = 128
     """width of the state; reading both ways, half of it in each direction"""
     n_layers: Count = 1
-    bidirectional: bool = True
+    bidirectional: bool = False
     dropout: Share = 0.3
     """on embeddings, between layers, and on what is classified"""
     pool: Literal["last", "mean", "attention"] = "last"
@@ -118,3 +118,55 @@ class RnnTagger(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.output.weight.device
+
+
+@dataclass(frozen=True, slots=True)
+class RnnState:
+    """What has been read so far, as a value: rows can be picked, dropped and repeated."""
+
+    layers: list[State]
+
+    def select(self, rows: Tensor) -> "RnnState":
+        return RnnState([tuple(part.index_select(0, rows) for part in state) for state in self.layers])
+
+
+class RnnLanguageModel(nn.Module):
+    """Many to many, one step ahead (Mikolov et al. 2010); input and output share their matrix if the widths agree."""
+
+    def __init__(self, c: RnnConfig, *, vocab: int) -> None:
+        super().__init__()
+        self.config = c
+        self.start_id = vocab - 1
+        self.reader = RnnReader(c, vocab=vocab)
+        self.output = None if c.d_embedding == c.d_hidden else nn.Linear(c.d_hidden, vocab - 1, bias=False)
+        self.dropout = Dropout(c.dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """ids [B, S] beginning with `<pad>`; hidden states [B, S, H]."""
+        # Padding stands to the right of the words; the first position is the start, which looks like padding.
+        mask = ids != self.start_id
+        mask[:, 0] = True
+        hidden: Tensor = self.dropout(self.reader(ids, mask)[0])
+        return hidden
+
+    def start(self, rows: int) -> RnnState:
+        return RnnState(self.reader.layers.zeros(rows))
+
+    def step(
+        self, tokens: Tensor, state: RnnState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, RnnState]:
+        """tokens [B] in, logits [B, V - 1] of the next one out."""
+        hidden, layers = self.reader.layers.step(self.reader.embedding(tokens), state.layers)
+        return self.logits(hidden), RnnState(layers)
+
+    @property
+    def device(self) -> torch.device:
+        return self.reader.embedding.weight.device
+
+    @property
+    def projection(self) -> Tensor:
+        """[V - 1, H]: the output matrix, `<pad>` left out."""
+        return self.reader.embedding.weight[:-1] if self.output is None else self.output.weight
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.projection.T

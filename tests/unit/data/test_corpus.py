@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from jumok.assemble import cache_folder
 from jumok.config import read_config
 from jumok.data.corpus import Corpus, ParallelData, Split, SyntheticData, Texts, open_shards
 from jumok.data.shards import Shards
 from jumok.data.synthetic import generate
 from jumok.errors import DataError, RecipeError
+from jumok.prepare import cache_folder
 from jumok.tasks.translation import encode_pairs
 from jumok.text.formats import Pair
 from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig, Tokenizers

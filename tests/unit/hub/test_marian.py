@@ -196,7 +196,7 @@ def test_model_folder_round_trip_is_exact(changes, tokenizer, tmp_path):
     assert {key: read.facts[key] for key in written.facts} == written.facts
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
-    again = build_model(read.config, **read.tokenizers.sizes, n_labels=0).eval()
+    again = build_model(read.config, "translation", **read.tokenizers.sizes, n_labels=0).eval()
     load_tensors(again, read.tensors, where=tmp_path)
     source, target = torch.tensor([[5, 6, 0]]), torch.tensor([[tokenizer.pad_id, 7]])
     mask = torch.ones_like(source, dtype=torch.bool)
