@@ -20,6 +20,9 @@ from jumok.data.corpus import (
     SyntheticData,
     TaggedData,
     TextData,
+    ToyGrammar,
+    ToyNames,
+    ToyReviews,
 )
 from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
@@ -94,9 +97,9 @@ class Run:
         match self.recipe.data:
             case ParallelData() | SyntheticData() as data:
                 facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
-            case LabelledData() | TaggedData() as data:
+            case LabelledData() | TaggedData() | ToyReviews() | ToyNames() as data:
                 facts |= {"language": data.language, "labels": self.task.labels}
-            case TextData() as data:
+            case TextData() | ToyGrammar() as data:
                 decode = asdict(self.recipe.decode)
                 facts |= {"language": data.language, "max_len": data.max_len, "decode": decode}
         return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)

@@ -20,6 +20,9 @@ from jumok.data.corpus import (
     TaggedData,
     TextData,
     Texts,
+    ToyGrammar,
+    ToyNames,
+    ToyReviews,
     open_shards,
 )
 from jumok.errors import DataError, InputError
@@ -43,11 +46,11 @@ def prepare(recipe: Recipe, cache: Path) -> AnyTask:
     match recipe.task, recipe.data:
         case TranslationConfig(), ParallelData() | SyntheticData():
             return _prepare_translation(recipe, recipe.task, recipe.data, cache)
-        case ClassificationConfig(), LabelledData():
+        case ClassificationConfig(), LabelledData() | ToyReviews():
             return _prepare_classification(recipe, recipe.task, recipe.data, cache)
-        case TaggingConfig(), TaggedData():
+        case TaggingConfig(), TaggedData() | ToyNames():
             return _prepare_tagging(recipe, recipe.task, recipe.data, cache)
-        case LanguageModelConfig(), TextData():
+        case LanguageModelConfig(), TextData() | ToyGrammar():
             return _prepare_language_model(recipe, recipe.task, recipe.data, cache)
     raise AssertionError("a recipe refuses data that does not fit its task")
 
@@ -71,13 +74,14 @@ def _prepare_translation(
         train=train,
         dev=read_split(corpora["dev"]),
         target_language=data.target,
+        lowercase=recipe.tokenizer.lowercase,
         batch_tokens=recipe.train.batch_tokens,
         seed=recipe.seed,
     )
 
 
 def _prepare_classification(
-    recipe: Recipe, config: ClassificationConfig, data: LabelledData, cache: Path
+    recipe: Recipe, config: ClassificationConfig, data: LabelledData | ToyReviews, cache: Path
 ) -> ClassificationTask:
     corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
     texts = Texts(corpora["train"], lambda example: [example.text, *([example.pair] if example.pair else [])])
@@ -101,7 +105,7 @@ def _prepare_classification(
     )
 
 
-def _prepare_tagging(recipe: Recipe, config: TaggingConfig, data: TaggedData, cache: Path) -> TaggingTask:
+def _prepare_tagging(recipe: Recipe, config: TaggingConfig, data: TaggedData | ToyNames, cache: Path) -> TaggingTask:
     corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
     texts = Texts(corpora["train"], lambda sentence: [" ".join(sentence.words)])
     tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["tagged"], corpora["train"], cache)
@@ -125,7 +129,7 @@ def _prepare_tagging(recipe: Recipe, config: TaggingConfig, data: TaggedData, ca
 
 
 def _prepare_language_model(
-    recipe: Recipe, config: LanguageModelConfig, data: TextData, cache: Path
+    recipe: Recipe, config: LanguageModelConfig, data: TextData | ToyGrammar, cache: Path
 ) -> LanguageModelTask:
     corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
     texts = Texts(corpora["train"], lambda line: [line])

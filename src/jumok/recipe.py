@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import SPLITS, DataConfig, SyntheticData
+from jumok.data.corpus import SPLITS, DataConfig, MadeData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
 from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
@@ -30,9 +30,9 @@ DATA_FOLDER = "JUMOK_DATA"
 TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig
 FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
     "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
-    "classification": (["labelled"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
-    "tagging": (["tagged"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
-    "language_model": (["text"], ["rnn"], ["perplexity", "bits_per_byte"]),
+    "classification": (["labelled", "toy_reviews"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
+    "tagging": (["tagged", "toy_names"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
+    "language_model": (["text", "toy_grammar"], ["rnn"], ["perplexity", "bits_per_byte"]),
 }
 """the kinds of data and of model, and the dev scores, that go with each task"""
 
@@ -153,7 +153,7 @@ def _override(tree: dict[str, Any], override: str) -> None:
 
 def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
     """Absolute paths, so that the effective recipe means the same from anywhere."""
-    if isinstance(data, SyntheticData):
+    if isinstance(data, MadeData):
         return data
     folders = [recipe.parent.absolute()]
     if os.environ.get(DATA_FOLDER):

@@ -37,6 +37,45 @@ def test_every_recurrent_variant_learns(jumok, recipes, recipe, floor):
     assert jumok("predict", out, stdin="").stdout == ""
 
 
+@pytest.mark.parametrize(
+    ("recipe", "metric", "floor"),
+    [
+        ("classifier-last", "accuracy", 95),
+        ("classifier-mean", "accuracy", 95),
+        ("classifier-attention", "accuracy", 95),
+        ("tagger", "span_f1", 95),
+    ],
+)
+def test_texts_are_classified_and_tagged(jumok, recipes, recipe, metric, floor):
+    out = jumok.folder / recipe
+    jumok("train", recipes / f"toy/{recipe}.toml", "--out", out)
+    result = json.loads(jumok("evaluate", out, "--json").stdout)
+    assert result["splits"]["test"]["scores"][metric]["value"] >= floor
+
+
+def test_a_negation_turns_an_opinion_over(jumok, recipes):
+    out = jumok.folder / "classifier-attention"
+    assert jumok("predict", out, stdin="이 영화는 정말 지루하다\n이 영화는 정말 지루하지 않다\n").stdout == "부정\n긍정\n"
+    answer = jumok("predict", out, "--json", stdin="이 영화는 정말 지루하지 않다\n").stdout
+    (prediction,) = json.loads(answer)["predictions"]
+    assert [word for word, _ in prediction["words"]] == ["이", "영화는", "정말", "지루하지", "않다"]
+
+
+def test_a_tagger_tells_a_person_from_a_place_by_the_context(jumok, recipes):
+    line = jumok("predict", jumok.folder / "tagger", stdin="Paris Kim moved from New Paris to Oslo .\n").stdout
+    assert line == "Paris/B-PER Kim/I-PER moved/O from/O New/B-LOC Paris/I-LOC to/O Oslo/B-LOC ./O\n"
+
+
+def test_a_language_model_learns_a_grammar(jumok, recipes):
+    out = jumok.folder / "language-model"
+    jumok("train", recipes / "toy/language-model.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
+    assert scores["perplexity"]["value"] < 5
+    first, second = (jumok("predict", out, "--set", "seed=3", stdin="the birds\n").stdout for _ in range(2))
+    assert first == second
+    assert first.startswith("the birds ")
+
+
 def test_reverse_is_learned(jumok, reversed_run):
     result = json.loads(jumok("evaluate", reversed_run, "--json").stdout)
     exact = result["splits"]["test"]["scores"]["exact_match"]

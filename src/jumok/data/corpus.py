@@ -14,7 +14,7 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 from pydantic import Field
 
 from jumok.config import Count, CountOrZero, Share
-from jumok.data import synthetic
+from jumok.data import synthetic, toys
 from jumok.data.shards import FORMAT, Shards, build_shards
 from jumok.errors import DataError
 from jumok.text.formats import Pair, read_lines, read_pairs
@@ -244,30 +244,36 @@ class TextData(ListedData):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SyntheticData:
+class MadeData:
+    """What all made data has in common."""
+
+    n_train: CountOrZero = 100_000
+    n_dev: CountOrZero = 500
+    n_test: CountOrZero = 1000
+    max_len: Count = 256
+
+    def count(self, split: Split) -> int:
+        return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
+
+    def exists(self, split: Split) -> bool:
+        return self.count(split) > 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyntheticData(MadeData):
     """Pairs that are made, exact and without end; dev and test are held out and never made for training."""
 
     kind: Literal["synthetic"] = "synthetic"
     problem: synthetic.Problem
     source: str = "en"
     target: str = "ko"
-    n_train: CountOrZero = 100_000
-    n_dev: CountOrZero = 500
-    n_test: CountOrZero = 1000
     length: Annotated[int, Field(ge=3)] = 12
     """longest sequence of `reverse` and `copy`"""
-    max_len: Count = 256
-
-    def count(self, split: Split) -> int:
-        return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
 
     def read(self, split: Split, *, seed: int) -> Iterator[Pair]:
         pairs = synthetic.generate(self.problem, split, n=self.count(split), seed=seed, max_len=self.length)
         for i, (source, target) in enumerate(pairs):
             yield Pair(source, target, f"{self.problem} {split} {i}")
-
-    def exists(self, split: Split) -> bool:
-        return self.count(split) > 0
 
     def name(self, split: Split) -> str:
         return f"{self.problem} ({split})"
@@ -278,13 +284,64 @@ class SyntheticData:
         return json.dumps([split, *facts]).encode()
 
 
-DataConfig = ParallelData | SyntheticData | LabelledData | TaggedData | TextData
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyData(MadeData):
+    """What the made data of the tasks over one text has in common."""
+
+    language: str = ""
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        facts = [type(self).__name__, toys.VERSION, self.count(split), split, *([seed] if split == "train" else [])]
+        return json.dumps(facts).encode()
+
+    def name(self, split: Split) -> str:
+        return f"{type(self).__name__} ({split})"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyReviews(ToyData):
+    """Made Korean opinions, good or bad, some of them negated."""
+
+    kind: Literal["toy_reviews"] = "toy_reviews"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        return toys.reviews(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyNames(ToyData):
+    """Made English sentences with persons and places."""
+
+    kind: Literal["toy_names"] = "toy_names"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Tagged]:
+        return toys.names(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyGrammar(ToyData):
+    """Sentences of a small English grammar."""
+
+    kind: Literal["toy_grammar"] = "toy_grammar"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[str]:
+        return toys.grammar(split, n=self.count(split), seed=seed)
+
+
+DataConfig = ParallelData | SyntheticData | LabelledData | TaggedData | TextData | ToyReviews | ToyNames | ToyGrammar
 
 
 def other_files(data: DataConfig, files: list[str]) -> DataConfig:
-    """The same kind of data, with these files for test and nothing else."""
-    if isinstance(data, SyntheticData):
-        return ParallelData(source=data.source, target=data.target, test=files)
+    """Data of the same kind, with these files for test and nothing else."""
+    match data:
+        case SyntheticData():
+            return ParallelData(source=data.source, target=data.target, test=files)
+        case ToyReviews():
+            return LabelledData(language=data.language, test=files)
+        case ToyNames():
+            return TaggedData(language=data.language, test=files)
+        case ToyGrammar():
+            return TextData(language=data.language, test=files)
     nothing: dict[str, Any] = {"train": [], "dev": [], "dev_share": 0.0, "test_share": 0.0}
     return replace(data, test=files, **nothing)
 

@@ -100,6 +100,7 @@ class TranslationTask:
         train: Shards,
         dev: Sequence[Pair],
         target_language: str,
+        lowercase: bool = False,
         batch_tokens: int,
         seed: int,
     ) -> None:
@@ -109,6 +110,7 @@ class TranslationTask:
         self.train = train
         self.dev = dev
         self.target_language = target_language
+        self.lowercase = lowercase
         self.batch_tokens = batch_tokens
         self.seed = seed
 
@@ -150,7 +152,8 @@ class TranslationTask:
         outputs = translate([model], self.tokenizers, sources, DecodeConfig(method="greedy"))
         texts = [self.tokenizers.target.decode(output[0].ids) for output in outputs]
         references = [pair.target for pair in self.dev]
-        scores = quick_scores(texts, references, target_language=self.target_language)
+        language, lowercase = self.target_language, self.lowercase
+        scores = quick_scores(texts, references, target_language=language, lowercase=lowercase)
         return {"perplexity": exp(min(total / count, 50.0)), **scores}
 
 
