@@ -37,32 +37,25 @@ def test_every_recurrent_variant_learns(jumok, recipes, recipe, floor):
     assert jumok("predict", out, stdin="").stdout == ""
 
 
-@pytest.mark.parametrize(
-    ("recipe", "metric", "floor"),
-    [
-        ("classifier-last", "accuracy", 95),
-        ("classifier-mean", "accuracy", 95),
-        ("classifier-attention", "accuracy", 95),
-        ("tagger", "span_f1", 95),
-    ],
-)
-def test_texts_are_classified_and_tagged(jumok, recipes, recipe, metric, floor):
-    out = jumok.folder / recipe
-    jumok("train", recipes / f"toy/{recipe}.toml", "--out", out)
+@pytest.mark.parametrize("pool", ["last", "mean", "attention"])
+def test_opinions_are_judged_and_a_negation_turns_them_over(jumok, recipes, pool):
+    out = jumok.folder / f"classifier-{pool}"
+    jumok("train", recipes / f"toy/classifier-{pool}.toml", "--out", out)
     result = json.loads(jumok("evaluate", out, "--json").stdout)
-    assert result["splits"]["test"]["scores"][metric]["value"] >= floor
-
-
-def test_a_negation_turns_an_opinion_over(jumok, recipes):
-    out = jumok.folder / "classifier-attention"
-    assert jumok("predict", out, stdin="이 영화는 정말 지루하다\n이 영화는 정말 지루하지 않다\n").stdout == "부정\n긍정\n"
-    answer = jumok("predict", out, "--json", stdin="이 영화는 정말 지루하지 않다\n").stdout
-    (prediction,) = json.loads(answer)["predictions"]
-    assert [word for word, _ in prediction["words"]] == ["이", "영화는", "정말", "지루하지", "않다"]
+    assert result["splits"]["test"]["scores"]["accuracy"]["value"] >= 95
+    lines = "이 영화는 정말 지루하다\n이 영화는 정말 지루하지 않다\n"
+    predictions = json.loads(jumok("predict", out, "--json", stdin=lines).stdout)["predictions"]
+    assert [prediction["text"] for prediction in predictions] == ["부정", "긍정"]
+    if pool == "attention":
+        assert [word for word, _ in predictions[1]["words"]] == ["이", "영화는", "정말", "지루하지", "않다"]
 
 
 def test_a_tagger_tells_a_person_from_a_place_by_the_context(jumok, recipes):
-    line = jumok("predict", jumok.folder / "tagger", stdin="Paris Kim moved from New Paris to Oslo .\n").stdout
+    out = jumok.folder / "tagger"
+    jumok("train", recipes / "toy/tagger.toml", "--out", out)
+    result = json.loads(jumok("evaluate", out, "--json").stdout)
+    assert result["splits"]["test"]["scores"]["span_f1"]["value"] >= 95
+    line = jumok("predict", out, stdin="Paris Kim moved from New Paris to Oslo .\n").stdout
     assert line == "Paris/B-PER Kim/I-PER moved/O from/O New/B-LOC Paris/I-LOC to/O Oslo/B-LOC ./O\n"
 
 
