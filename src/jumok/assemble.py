@@ -94,6 +94,8 @@ class Run:
 
     def model_folder(self) -> ModelFolder:
         facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
+        if longest := self.task.train.facts.get("longest"):
+            facts["longest"] = longest
         match self.recipe.data:
             case ParallelData() | SyntheticData() as data:
                 facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}

@@ -7,6 +7,7 @@ imported when its command runs, so that help is immediate.
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import BufferedReader
@@ -46,6 +47,7 @@ OtherData = Annotated[
 
 
 def main() -> None:
+    warnings.showwarning = lambda message, *_: talk.print(f"note: {message}", markup=False)
     try:
         app()
     except JumokError as error:

@@ -28,7 +28,13 @@ from jumok.data.corpus import (
 from jumok.errors import DataError, InputError
 from jumok.models import TransformerConfig
 from jumok.recipe import Recipe
-from jumok.tasks.classification import ClassificationConfig, ClassificationTask, collect_labels, encode_labelled
+from jumok.tasks.classification import (
+    ClassificationConfig,
+    ClassificationTask,
+    collect_labels,
+    encode_labelled,
+    label_numbers,
+)
 from jumok.tasks.language_model import LanguageModelConfig, LanguageModelTask, encode_lines
 from jumok.tasks.tagging import TaggingConfig, TaggingTask, collect_tags, encode_tagged
 from jumok.tasks.translation import TranslationConfig, TranslationTask, encode_pairs
@@ -94,6 +100,7 @@ def _prepare_classification(
         fields=("text", "label"),
         vocab_size=max(tokenizer.vocab_size, len(labels)),
     )
+    label_numbers(list(corpora["test"]), labels)  # an unknown one is named before the training, not after it
     return ClassificationTask(
         config,
         tokenizer=tokenizer,

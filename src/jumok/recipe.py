@@ -78,8 +78,8 @@ class Recipe:
                 wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
             if c.longest is not None and self.data.max_len >= c.longest:
                 wrong.append("data.max_len must be below model.max_len when positions are learned")
-            if self.decode.coverage_penalty and not c.attends:
-                wrong.append("decode.coverage_penalty counts attention, and the model has none")
+        if self.decode.coverage_penalty and (isinstance(c, RnnConfig) or not c.attends):
+            wrong.append("decode.coverage_penalty counts attention, and the model has none")
         if isinstance(task, LanguageModelConfig) and isinstance(c, RnnConfig) and c.bidirectional:
             wrong.append("model.bidirectional must be false for a language model: what comes next is not to be read")
         if isinstance(task, TranslationConfig) and task.scheduled_sampling and not isinstance(c, Seq2SeqConfig):

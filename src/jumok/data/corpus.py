@@ -112,10 +112,10 @@ class FileData:
             return "test"
         return "dev" if place < self.test_share + self.dev_share else "train"
 
-    def _shares(self) -> bytes:
+    def _shares(self, split: Split) -> bytes:
         """Part of the identity of data that is divided."""
         shares = [self.dev_share, self.test_share]
-        return json.dumps(shares).encode() if any(shares) else b""
+        return json.dumps([split, *shares]).encode() if any(shares) else b""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -158,7 +158,7 @@ class ParallelData(FileData):
         for files in self.files(split):
             parts += [b"one file of pairs "] if len(files) == 1 else []
             parts += [_file_sha256(file) for file in files]
-        return b"".join(parts) + self._shares()
+        return b"".join(parts) + self._shares(split)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -183,7 +183,7 @@ class ListedData(FileData):
         return ", ".join(self.files(split))
 
     def _identity(self, split: Split, *facts: object) -> bytes:
-        return json.dumps(facts).encode() + b"".join(map(_file_sha256, self.files(split))) + self._shares()
+        return json.dumps(facts).encode() + b"".join(map(_file_sha256, self.files(split))) + self._shares(split)
 
     def _divided(self, split: Split) -> bool:
         return split == "train" or self.share(split) > 0

@@ -64,6 +64,7 @@ def compare_classes(
 ) -> list[Comparison]:
     """System b against system a in every metric of `score_classes`."""
     _require(a, gold)
+    _require(b, gold)
     return [
         compare(count(a, gold), count(b, gold), score, metric=name, samples=samples, seed=seed)
         for name, count, score in _metrics(n_labels)

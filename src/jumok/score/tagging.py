@@ -107,6 +107,7 @@ def compare_tags(
 ) -> list[Comparison]:
     """System b against system a."""
     _require(a, gold)
+    _require(b, gold)
     return [
         compare(count(a, gold), count(b, gold), score, metric=name, samples=samples, seed=seed)
         for name, count, score in _METRICS

@@ -18,7 +18,7 @@ from jumok.models import RnnClassifier
 from jumok.score.classification import calibration_error, compare_classes, quick_scores, score_classes
 from jumok.score.significance import Comparison
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody
+from jumok.tasks.predict import Done, nobody, warn_if_longer
 from jumok.text.labelled import Labelled
 from jumok.text.tokenizer import EOS_ID, Tokenizer, Tokenizers
 from jumok.train.loop import Loss
@@ -64,7 +64,7 @@ def encode_labelled(
     corpus: Corpus[Labelled], tokenizer: Tokenizer, labels: Sequence[str], max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Ids and label of every example that is to be trained on; `facts` counts the others."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0}
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
     number = {label: i for i, label in enumerate(labels)}
     for examples in in_chunks(corpus, CHUNK):
         for example in examples:
@@ -75,6 +75,7 @@ def encode_labelled(
             elif len(ids) > max_len:
                 facts["too_long"] += 1
             else:
+                facts["longest"] = max(facts["longest"], len(ids))
                 yield ids, [number[example.label]]
     if facts["read"] == facts["empty"] + facts["too_long"]:
         counts = f"{facts['read']} texts read, {facts['empty']} empty, {facts['too_long']} too long"
@@ -198,6 +199,7 @@ class Classifier:
         self.tokenizer = tokenizer
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.labels: list[str] = facts["labels"]
+        self.longest: int | None = facts.get("longest")
 
     def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
         return [classified.text for classified in self.predict(texts, done=done)]
@@ -210,6 +212,7 @@ class Classifier:
         ids = [encode_text(self.tokenizer, a, b if tab else None) for a, tab, b in parts]
         if not ids:
             return []
+        self.longest = warn_if_longer(ids, self.longest)
         probabilities, looked = classify(self.models, self.tokenizer, ids, done=done)
         return [
             Classified(
@@ -263,7 +266,11 @@ class Classifier:
             at = text.index(word, at)
             starts.append(at)
             at += len(word)
+        first, tab, _ = text.partition("\t")
         offsets = self.tokenizer.encode_with_offsets(text.replace("\t", " ")).offsets
+        if tab:  # the end of the first text is no word's
+            end = len(self.tokenizer.encode(first))
+            weights = [*weights[:end], *weights[end + 1 :]]
         for (start, _), weight in zip(offsets, weights, strict=False):
             place = int(np.searchsorted(starts, start, side="right")) - 1
             if words:

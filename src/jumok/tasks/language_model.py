@@ -15,7 +15,7 @@ from jumok.data.batching import Indices, shuffled_batches, sorted_batches
 from jumok.data.corpus import Corpus
 from jumok.data.shards import Shards, in_chunks
 from jumok.decode.search import DecodeConfig, Request, search
-from jumok.errors import CheckpointError, DataError
+from jumok.errors import CheckpointError, DataError, InputError
 from jumok.models import RnnLanguageModel
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
@@ -132,9 +132,14 @@ class LanguageModelTask:
 def likelihood(
     models: Sequence[RnnLanguageModel], tokenizer: Tokenizer, lines: Sequence[str], max_len: int, *, done: Done = nobody
 ) -> Values:
-    """[n, 3]: of each line minus its log-probability, its pieces with the end, and its bytes with the line's end."""
-    rows = np.array([[0.0, 0.0, len(line.encode()) + 1] for line in lines])
+    """[n, 3]: of each line minus its log-probability, its pieces with the end, and its bytes with the line's end.
+
+    Nothing is predicted of an empty line, so that nothing of it counts.
+    """
+    rows = np.zeros((len(lines), 3))
     parts = [(i, part) for i, line in enumerate(lines) for part in _parts(tokenizer.encode(line), max_len)]
+    for i in {i for i, _ in parts}:
+        rows[i, 2] = len(lines[i].encode()) + 1
     sizes = np.array([len(part) for _, part in parts], dtype=np.int64)
     with torch.inference_mode():
         for chosen in sorted_batches(sizes, PREDICT_TOKENS):
@@ -200,6 +205,8 @@ class Generator:
         decode = self.decode
         if options:
             decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
+        if decode.coverage_penalty:
+            raise InputError("decode.coverage_penalty counts attention, and the model has none", right="a penalty of 0")
         model, outputs = self.models[0], []
         for text in texts:
             prefix = self.tokenizer.encode(text)

@@ -1,5 +1,6 @@
 """What all predictors have in common, whatever their task: text in, something with a line of text out."""
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
@@ -12,6 +13,20 @@ Done = Callable[[int], None]
 
 def nobody(n: int) -> None:
     """A `Done` that nobody listens to."""
+
+
+class LongTextWarning(UserWarning):
+    """A text is longer than any that the model has seen."""
+
+
+def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int | None:
+    """Warn once of texts (ids) that are longer than the longest of training; gives what to compare with next time."""
+    pieces = max(map(len, texts), default=0)
+    if longest is None or pieces <= longest:
+        return longest
+    said = f"a text of {pieces} pieces is longer than all that the model was trained on (at most {longest}):"
+    warnings.warn(f"{said} its output may be poor", LongTextWarning, stacklevel=3)
+    return None
 
 
 class Output(Protocol):

@@ -71,7 +71,7 @@ def encode_tagged(
     corpus: Corpus[Tagged], tokenizer: Tokenizer, tags: Sequence[str], max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Ids, places of the words and tags of every sentence that is to be trained on; `facts` counts the others."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0}
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
     number = {tag: i for i, tag in enumerate(tags)}
     for sentence in corpus:
         ids, firsts = encode_words(tokenizer, sentence.words)
@@ -79,6 +79,7 @@ def encode_tagged(
         if len(ids) > max_len:
             facts["too_long"] += 1
         else:
+            facts["longest"] = max(facts["longest"], len(ids))
             yield ids, firsts, [number[tag] for tag in sentence.tags]
     if facts["read"] == facts["too_long"]:
         counts = f"{facts['read']} sentences read, {facts['too_long']} too long"
@@ -107,6 +108,9 @@ class TaggingTask:
         self.dev = dev
         self.batch_tokens = batch_tokens
         self.seed = seed
+        if not any(tag in self.labels for sentence in dev for tag in sentence.tags):
+            right = f"tags such as {', '.join(labels)}"
+            raise DataError("no tag of dev occurs in the training data", where=dev[0].where, right=right)
 
     def batches(self, epoch: int) -> Iterator[Indices]:
         return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
@@ -153,15 +157,15 @@ def tag_words(
     sizes = np.array([len(ids) for ids, _ in encoded], dtype=np.int64)
     found: list[Any] = [np.zeros((0, 0)) for _ in sentences]
     with torch.inference_mode():
-        for rows in sorted_batches(sizes, PREDICT_TOKENS):
-            if not sizes[rows].all():  # texts without a word come last, together
-                continue
-            ids = pad([encoded[i][0] for i in rows], tokenizer.pad_id).to(models[0].device)
-            logits = [model(ids, ids != tokenizer.pad_id).softmax(dim=-1) for model in models]
-            mean = torch.stack(logits).mean(dim=0).double().cpu().numpy()
-            for place, i in enumerate(rows):
-                found[i] = mean[place, encoded[i][1]]
-            done(len(rows))
+        for batch in sorted_batches(sizes, PREDICT_TOKENS):
+            rows = batch[sizes[batch] > 0]
+            if len(rows):  # a text without a word has no tags
+                ids = pad([encoded[i][0] for i in rows], tokenizer.pad_id).to(models[0].device)
+                logits = [model(ids, ids != tokenizer.pad_id).softmax(dim=-1) for model in models]
+                mean = torch.stack(logits).mean(dim=0).double().cpu().numpy()
+                for place, i in enumerate(rows):
+                    found[i] = mean[place, encoded[i][1]]
+            done(len(batch))
     return found
 
 
@@ -194,11 +198,11 @@ class Tagger:
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
         """Tagged words in the order of the texts; words are what white space separates."""
+        return self._tag([text.split() for text in texts], done, options)
+
+    def _tag(self, sentences: Sequence[list[str]], done: Done, options: dict[str, Any]) -> list[TaggedText]:
         if options:
             raise InputError(f"a tagger has no option {next(iter(options))}", right="no --set for this run")
-        return self._tag([text.split() for text in texts], done)
-
-    def _tag(self, sentences: Sequence[list[str]], done: Done) -> list[TaggedText]:
         outputs = []
         for words, row in zip(
             sentences, tag_words(self.models, self.tokenizer, sentences, done=done) if sentences else [], strict=True
@@ -212,7 +216,7 @@ class Tagger:
         self, examples: Sequence[Tagged], *, done: Done = nobody, **options: Any
     ) -> tuple[dict[str, Any], list[str]]:
         """Scores with intervals of the tags for the examples' words, and the tagged texts."""
-        found = self._tag([example.words for example in examples], done)
+        found = self._tag([example.words for example in examples], done, options)
         scores = score_tags([tagged.tags for tagged in found], [example.tags for example in examples])
         result = {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
         return result, [tagged.text for tagged in found]
@@ -221,7 +225,7 @@ class Tagger:
         self, other: "Tagger", examples: Sequence[Tagged], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
         sentences = [example.words for example in examples]
-        ours, theirs = ([tagged.tags for tagged in tagger._tag(sentences, done)] for tagger in (self, other))
+        ours, theirs = ([tagged.tags for tagged in tagger._tag(sentences, done, options)] for tagger in (self, other))
         return compare_tags(ours, theirs, [example.tags for example in examples])
 
     def plain(self, text: str, output: TaggedText) -> dict[str, Any]:

@@ -72,7 +72,7 @@ def encode_pairs(
     corpus: Corpus[Pair], tokenizers: Tokenizers, max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Source and target ids of every pair that is to be trained on; `facts` counts the others."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0}
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
     for pairs in in_chunks(corpus, CHUNK):
         sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
         targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
@@ -83,6 +83,7 @@ def encode_pairs(
             elif max(len(source), len(target)) > max_len:
                 facts["too_long"] += 1
             else:
+                facts["longest"] = max(facts["longest"], len(source) + 1)
                 yield [*source, EOS_ID], [*target, EOS_ID]
     if facts["read"] == facts["empty"] + facts["too_long"]:
         counts = f"{facts['read']} pairs read, {facts['empty']} empty, {facts['too_long']} too long"

@@ -20,7 +20,7 @@ from jumok.models import EncoderDecoder
 from jumok.score.significance import Comparison
 from jumok.score.translation import bleu_by_length, compare_translations, score_translations
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody
+from jumok.tasks.predict import Done, nobody, warn_if_longer
 from jumok.text.formats import Pair
 from jumok.text.tokenizer import EOS_ID, Tokenizer, Tokenizers
 
@@ -63,6 +63,7 @@ class Translator:
         self.tokenizers = tokenizers
         self.source: str = facts["source"]
         self.target: str = facts["target"]
+        self.longest: int | None = facts.get("longest")
         self.decode = read_config(
             DecodeConfig,
             facts["decode"],
@@ -99,6 +100,7 @@ class Translator:
         if prefixes is not None:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
         self._refuse_too_long([sources[i] for i in asked] + (forced or []))
+        self.longest = warn_if_longer([sources[i] for i in asked], self.longest)
         found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced, done=done)
         predictions = [Prediction("", 0.0, [], []) for _ in texts]
         for i, hypotheses in zip(asked, found, strict=True):
