@@ -1,7 +1,5 @@
 """Recipe -> Run: the place where the parts are chosen and put together."""
 
-import errno
-import hashlib
 import json
 import os
 import platform
@@ -13,25 +11,48 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.data.corpus import SPLITS, Corpus, ParallelData, Split, open_shards
-from jumok.errors import CheckpointError, DataError, InputError, RecipeError
+from jumok.data.corpus import (
+    SPLITS,
+    Corpus,
+    FileData,
+    LabelledData,
+    ParallelData,
+    Split,
+    SyntheticData,
+    TaggedData,
+    TextData,
+    ToyGrammar,
+    ToyNames,
+    ToyReviews,
+)
+from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
-from jumok.models import EncoderDecoder, EncoderDecoderConfig, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from jumok.models import (
+    Model,
+    ModelConfig,
+    RnnClassifier,
+    RnnConfig,
+    RnnLanguageModel,
+    RnnTagger,
+    Seq2Seq,
+    Seq2SeqConfig,
+    Transformer,
+    TransformerConfig,
+)
+from jumok.prepare import AnyTask, cache_folder, prepare
 from jumok.recipe import Recipe, recipe_tree
-from jumok.tasks.translation import Tokenizers, TranslationTask
-from jumok.text.formats import Pair
-from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig
-from jumok.train.checkpoint import write_atomically
+from jumok.text.tokenizer import Tokenizers
+from jumok.text.vectors import embeddings_from_vectors
 from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.version import __version__
 
-CACHE_FOLDER = "JUMOK_CACHE"
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
 # What may differ when a run goes on: it changes where and how, not what is learned.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard"}
+HARMLESS |= {"vectors.source", "vectors.target"}  # they are read once, at the beginning
 HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
 
 
@@ -42,8 +63,8 @@ class Run:
     recipe: Recipe
     folder: RunFolder
     group: Group
-    task: TranslationTask
-    model: EncoderDecoder
+    task: AnyTask
+    model: Model
     optimizer: torch.optim.Optimizer
     warnings: list[str]
 
@@ -75,15 +96,18 @@ class Run:
                 return checkpoints.weights(last)
 
     def model_folder(self) -> ModelFolder:
-        facts = {
-            "version": __version__,
-            "task": asdict(self.recipe.task),
-            "source": self.recipe.data.source,
-            "target": self.recipe.data.target,
-            "decode": asdict(self.recipe.decode),
-        }
-        tokenizers = self.task.tokenizers
-        return ModelFolder(self.recipe.model, self.final_weights(), tokenizers.source, tokenizers.target, facts)
+        facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
+        if longest := self.task.train.facts.get("longest"):
+            facts["longest"] = longest
+        match self.recipe.data:
+            case ParallelData() | SyntheticData() as data:
+                facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
+            case LabelledData() | TaggedData() | ToyReviews() | ToyNames() as data:
+                facts |= {"language": data.language, "labels": self.task.labels}
+            case TextData() | ToyGrammar() as data:
+                decode = asdict(self.recipe.decode)
+                facts |= {"language": data.language, "max_len": data.max_len, "decode": decode}
+        return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)
 
 
 def assemble(recipe: Recipe, folder: RunFolder) -> Run:
@@ -92,118 +116,67 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if recipe.train.threads is not None:
         torch.set_num_threads(recipe.train.threads)
     group = join_group(device)
-    corpora = {split: Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS}
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
     cache = cache_folder()
-    fingerprints = {split: corpus.fingerprint() for split, corpus in corpora.items()}
+    fingerprints = {split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS}
     facts, warnings = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
     # The first process prepares, the others find it prepared.
     if group.rank > 0:
         group.barrier()
-    tokenizers = prepare_tokenizers(recipe.tokenizer, corpora["train"], fingerprints["train"], cache)
+    task = prepare(recipe, cache)
     if group.rank == 0:
-        _claim(folder, facts, tokenizers)
-    shards = open_shards(
-        corpora["train"],
-        source=tokenizers.source,
-        target=tokenizers.target,
-        cache=cache,
-        fingerprint=fingerprints["train"],
-    )
-    if group.rank == 0:
+        _claim(folder, facts, task.tokenizers)
         group.barrier()
-    dropped = [f"{shards.facts[k]:,} {words}" for k, words in DROPPED.items() if shards.facts[k]]
+    counted = task.train.facts
+    dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
     if dropped:
-        warnings.append(f"left out of {shards.facts['read']:,} training pairs: {', '.join(dropped)}")
-    _refuse_too_long(recipe, tokenizers, corpora)
+        warnings.append(f"left out of {counted['read']:,} training examples: {', '.join(dropped)}")
     torch.manual_seed(recipe.seed)
-    model = build_model(recipe.model, **tokenizers.sizes).to(device)
-    task = TranslationTask(
-        recipe.task,
-        tokenizers=tokenizers,
-        train=shards,
-        dev=read_split(corpora["dev"]),
-        target_language=recipe.data.target,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    sizes = {**task.tokenizers.sizes, "n_labels": len(task.labels)}
+    model = build_model(recipe.model, recipe.task.kind, **sizes).to(device)
+    warnings += begin_with_vectors(model, recipe, task.tokenizers, read=not folder.checkpoints.steps())
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 
 
-def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: dict[Split, Corpus]) -> None:
-    """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
-    room = recipe.model.longest
-    for split, corpus in corpora.items():
-        if room is None or split == "train":
+def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, read: bool) -> list[str]:
+    """Word vectors into the embeddings, unless a checkpoint will bring them; says how many words have one."""
+    notes = []
+    for side, file in (("source", recipe.vectors.source), ("target", recipe.vectors.target)):
+        if file is None:
             continue
-        for pair in corpus:
-            pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.target)))
-            if pieces >= room:
-                raise DataError(
-                    f"a pair has {pieces} pieces; the model learns {room} positions",
-                    where=pair.where,
-                    right=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
+        name = "reader.embedding" if isinstance(recipe.model, RnnConfig) else f"{side}_embedding"
+        weight = model.get_parameter(f"{name}.weight")
+        if read:
+            found = embeddings_from_vectors(Path(file), getattr(tokenizers, side), recipe.tokenizer, seed=recipe.seed)
+            if found.report.dimension != weight.shape[1]:
+                raise RecipeError(
+                    f"the vectors have {found.report.dimension} values, model.d_embedding is {weight.shape[1]}",
+                    where=file,
+                    right=f"model.d_embedding = {found.report.dimension}",
                 )
+            with torch.no_grad():
+                weight.copy_(torch.from_numpy(found.matrix))
+            notes.append(f"{file}: {found.report}")
+        weight.requires_grad_(not recipe.vectors.frozen)
+    return notes
 
 
-def build_model(config: EncoderDecoderConfig, *, source_vocab: int, target_vocab: int) -> EncoderDecoder:
+def build_model(config: ModelConfig, task: str, *, source_vocab: int, target_vocab: int, n_labels: int) -> Model:
     match config:
         case TransformerConfig():
             return Transformer(config, source_vocab=source_vocab, target_vocab=target_vocab)
         case Seq2SeqConfig():
             return Seq2Seq(config, source_vocab=source_vocab, target_vocab=target_vocab)
-
-
-def read_split(corpus: Corpus) -> list[Pair]:
-    pairs = list(corpus)
-    if not pairs:
-        raise DataError(
-            f"the recipe has no {corpus.split} data, or its files are empty",
-            where=corpus.name or f"data.{corpus.split}",
-            right=f"data.{corpus.split} with at least one pair",
-        )
-    return pairs
-
-
-def prepare_tokenizers(config: TokenizerConfig, corpus: Corpus, fingerprint: str, cache: Path) -> Tokenizers:
-    """Trained on the training text once; the cache knows them by text and config."""
-
-    def prepare(side: Any) -> Tokenizer:
-        key = json.dumps([__version__, TRAINER, asdict(config), side, fingerprint])
-        path = cache / "tokenizers" / f"{hashlib.sha256(key.encode()).hexdigest()[:32]}.json"
-        if path.exists():
-            return Tokenizer.load(path)
-        try:
-            tokenizer = Tokenizer.train(config, corpus.texts(side))
-        except DataError as error:
-            raise DataError(error.what, where=error.where or corpus.name, right=error.right) from error
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, tokenizer.to_json())
-        return tokenizer
-
-    if config.joint:
-        joint = prepare("both")
-        return Tokenizers(joint, joint)
-    return Tokenizers(prepare("source"), prepare("target"))
-
-
-def cache_folder() -> Path:
-    """Prepared data that runs share: $JUMOK_CACHE, or jumok's place in the user's cache."""
-    own = os.environ.get(CACHE_FOLDER)
-    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, "no permission to write")
-    except OSError as error:
-        raise InputError(
-            f"the folder for prepared data cannot be used: {error.strerror}",
-            where=folder,
-            right=f"the environment variable {CACHE_FOLDER} set to a folder that can be written",
-        ) from error
-    return folder
+        case RnnConfig():
+            match task:
+                case "classification":
+                    return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
+                case "tagging":
+                    return RnnTagger(config, vocab=source_vocab, n_labels=n_labels)
+                case _:
+                    return RnnLanguageModel(config, vocab=source_vocab)
 
 
 def choose_device(name: str) -> torch.device:
@@ -241,14 +214,14 @@ def _compare(
     if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
         return facts, []
     refuse_other_recipe(_what_is_learned(stored["recipe"]), _what_is_learned(tree), where=folder.path)
-    accept = isinstance(recipe.data, ParallelData) and recipe.data.when_changed == "accept"
+    accept = isinstance(recipe.data, FileData) and recipe.data.when_changed == "accept"
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:
         raise CheckpointError(
             f"the data has changed since the run began: {', '.join(changed)}",
             where=folder.path,
             right="the data it began with, another --out, or --set data.when_changed=accept to go on all the same"
-            if isinstance(recipe.data, ParallelData)
+            if isinstance(recipe.data, FileData)
             else "the version of jumok that it began with, or another --out",
         )
     kept = {**stored, "data": fingerprints, "recipe": tree}

@@ -3,19 +3,32 @@
 import json
 from typing import Any
 
+from jumok.data.corpus import ParallelData, SyntheticData
 from jumok.hub.folder import ModelFolder
 from jumok.hub.marian import fits_marian
 from jumok.models import TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
 
-NAMES = {"transformer": "Transformer", "seq2seq": "recurrent encoder-decoder"}
+NAMES = {"transformer": "Transformer", "seq2seq": "recurrent encoder-decoder", "rnn": "recurrent network"}
+PIPELINES = {
+    "translation": "translation",
+    "classification": "text-classification",
+    "tagging": "token-classification",
+    "language_model": "text-generation",
+}
 
 
 def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
-    source, target = recipe.data.source, recipe.data.target
+    data = recipe.data
+    if isinstance(data, ParallelData | SyntheticData):
+        languages, does = [data.source, data.target], f"from {data.source} to {data.target}"
+    else:
+        labels = model.facts.get("labels")
+        languages = [data.language] if data.language else []
+        does = f"to tell {', '.join(labels)} apart" if labels else "to go on writing"
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
     c = recipe.model
-    marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.source is model.target
+    marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.tokenizers.source is model.tokenizers.target
     opens = (
         "`transformers` opens this folder as a MarianMTModel; jumok opens it as"
         if marian
@@ -32,14 +45,14 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     return "\n".join(
         [
             "---",
-            f"language: [{source}, {target}]",
+            f"language: [{', '.join(languages)}]",
             "library_name: jumok",
-            "pipeline_tag: translation",
+            f"pipeline_tag: {PIPELINES[recipe.task.kind]}",
             "---",
-            f"# {recipe.description or f'{source} to {target}'}",
+            f"# {recipe.description or does}",
             "",
             f"A {NAMES[recipe.model.kind]} of {parameters:,} parameters, trained by jumok {model.facts['version']}"
-            f" from {source} to {target}.",
+            f" {does}.",
             "",
             f"{opens} `jumok.load(folder)`.",
             "",

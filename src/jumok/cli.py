@@ -7,6 +7,7 @@ imported when its command runs, so that help is immediate.
 
 import json
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import asdict
 from io import BufferedReader
@@ -20,9 +21,8 @@ from jumok.errors import DataError, InputError, JumokError
 from jumok.version import __version__
 
 if TYPE_CHECKING:
-    from jumok.predictor import Prediction
+    from jumok.doctor import Finding
     from jumok.recipe import Recipe
-    from jumok.text.formats import Pair
 
 app = typer.Typer(
     help="From raw text to a working, inspectable sequence model.",
@@ -47,6 +47,7 @@ OtherData = Annotated[
 
 
 def main() -> None:
+    warnings.showwarning = lambda message, *_: talk.print(f"note: {message}", markup=False)
     try:
         app()
     except JumokError as error:
@@ -109,18 +110,16 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
-    from jumok.doctor import examine_outputs
     from jumok.predictor import load
     from jumok.report import print_findings, print_scores, progress_bar
-    from jumok.training import evaluate as evaluate_predictor
 
     predictor = load(run, *(ensemble or []))
     results: dict[str, Any] = {}
     findings = {}
-    for split, pairs in _splits(run, data).items():
-        with progress_bar(talk, split, len(pairs), quiet=as_json) as done:
-            results[split], outputs = evaluate_predictor(predictor, pairs, done=done, **_options(overrides))
-        findings[split] = examine_outputs([p.source for p in pairs], outputs, [p.target for p in pairs])
+    for split, examples in _splits(run, data).items():
+        with progress_bar(talk, split, len(examples), quiet=as_json) as done:
+            results[split], outputs = predictor.score(examples, done=done, **_options(overrides))
+        findings[split] = _examined(examples, outputs)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
         _print_json({"run": str(run), "splits": results})
@@ -146,14 +145,12 @@ def predict(
     options = _options(overrides)
     found: list[dict[str, Any]] = []
     for lines in _input_batches(file):
-        predictions = predictor.predict(lines, prefixes=None if prefix is None else [prefix] * len(lines), **options)
-        for line, prediction in zip(lines, predictions, strict=True):
+        forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
+        for line, output in zip(lines, predictor.predict(lines, **forced, **options), strict=True):
             if as_json:
-                alignment = predictor.align(line, prediction) if prediction.ids else None
-                plain = None if alignment is None else asdict(alignment)
-                found.append({"input": line, **_plain(prediction), "alignment": plain})
+                found.append({"input": line, **predictor.plain(line, output)})
             else:
-                typer.echo(prediction.text.replace("\n", " "))
+                typer.echo(output.text.replace("\n", " "))
     if as_json:
         _print_json({"run": str(run), "predictions": found})
 
@@ -166,23 +163,14 @@ def attention(
     out: Annotated[Path | None, typer.Option(help="A .png or .svg; RUN/attention.png if not given.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Draw what the model looks at while it writes, piece by piece."""
-    from jumok.picture import draw_alignment, refuse_undrawable
+    """Draw what the model looks at: piece by piece while it writes, or the words by which it judges."""
+    from jumok.look import draw_attention
     from jumok.predictor import load
 
     picture = out or run / "attention.png"
-    refuse_undrawable(picture)
-    if not text.strip():
-        raise InputError("no text to look at", right='a text: jumok attention RUN "two hundred six"')
-    predictor = load(run)
-    written = predictor.predict([text])[0] if output is None else output
-    alignment = predictor.align(text, written)
-    if alignment is None:
-        raise InputError("this model has no attention", where=run, right="a Transformer, or an RNN that attends")
-    draw_alignment(alignment, picture)
+    result = draw_attention(lambda: load(run), text, picture, output=output)
     if as_json:
-        result = {"input": text, "output": written if isinstance(written, str) else written.text}
-        _print_json({"run": str(run), "picture": str(picture), **result, **asdict(alignment)})
+        _print_json({"run": str(run), "picture": str(picture), **result})
     else:
         typer.echo(str(picture))
 
@@ -211,19 +199,14 @@ def compare(
     """Is the second run better than the first? Paired tests on the same sentences."""
     from jumok.predictor import load
     from jumok.report import print_comparisons, progress_bar
-    from jumok.score.translation import compare_translations
 
     a, b = load(first), load(second)
-    if (a.facts["source"], a.facts["target"]) != (b.facts["source"], b.facts["target"]):
-        raise InputError("the runs translate between different languages", where=f"{first} and {second}")
+    if type(a) is not type(b):
+        raise InputError("the runs have different tasks", where=f"{first} and {second}")
     results = {}
-    options = _options(overrides)
-    for split, pairs in _splits(first, data).items():
-        sources, references = [p.source for p in pairs], [p.target for p in pairs]
-        with progress_bar(talk, split, 2 * len(pairs), quiet=as_json) as done:
-            outputs_a, outputs_b = ([p.text for p in x.predict(sources, done=done, **options)] for x in (a, b))
-        language = a.facts["target"]
-        results[split] = compare_translations(outputs_a, outputs_b, references, target_language=language)
+    for split, examples in _splits(first, data).items():
+        with progress_bar(talk, split, 2 * len(examples), quiet=as_json) as done:
+            results[split] = a.compare(b, examples, done=done, **_options(overrides))
     if as_json:
         plain = {split: [asdict(comparison) for comparison in found] for split, found in results.items()}
         _print_json({"runs": [str(first), str(second)], "splits": plain})
@@ -253,8 +236,7 @@ def show(
             from jumok.predictor import load
 
             scores = json.loads((what / "scores.json").read_text("utf-8"))
-            tokenizers = load(what).tokenizers
-            vocabulary = {"source_vocab": tokenizers.source.vocab_size, "target_vocab": tokenizers.target.vocab_size}
+            vocabulary = load(what).tokenizers.sizes
     else:
         recipe = load_recipe(what, overrides or [], find_data=False)
     counted = cost(recipe, **vocabulary)
@@ -275,7 +257,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """What is wrong with this data, or with this run's output. Exit code 2 if something has to be mended."""
-    from jumok.doctor import Finding, examine_data, examine_outputs, refuse_a_mixture, worst_first
+    from jumok.doctor import Finding, examine_data, refuse_a_mixture, worst_first
     from jumok.report import print_findings, progress_bar
 
     refuse_a_mixture(what, told=bool(source or target or columns))
@@ -284,11 +266,10 @@ def doctor(
         from jumok.predictor import load
 
         predictor = load(what[0])
-        for split, pairs in _splits(what[0], None).items():
-            sources, references = [p.source for p in pairs], [p.target for p in pairs]
-            with progress_bar(talk, f"decoding {split}", len(pairs), quiet=as_json) as done:
-                outputs = predictor(sources, done=done)
-            findings += examine_outputs(sources, outputs, references, split=split)
+        for split, examples in _splits(what[0], None).items():
+            with progress_bar(talk, f"decoding {split}", len(examples), quiet=as_json) as done:
+                outputs = predictor.score(examples, done=done)[1]
+            findings += _examined(examples, outputs, split)
         findings = worst_first(findings)
     else:
         with talk.status("reading"):
@@ -329,28 +310,34 @@ def _run_recipe(run: Path) -> "Recipe":
     return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
 
 
-def _splits(run: Path, data: list[str] | None) -> "dict[str, list[Pair]]":
-    """The pairs to evaluate on: the recipe's dev and test, or what --data says."""
-    from jumok.assemble import read_split
-    from jumok.data.corpus import SPLITS, Corpus, ParallelData
-    from jumok.text.formats import read_pairs
+def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list[Finding]":
+    """What the doctor says of outputs, if they are texts that stand for a text."""
+    from jumok.doctor import examine_outputs
+    from jumok.text.formats import Pair
+
+    if not all(isinstance(example, Pair) for example in examples):
+        return []
+    return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)
+
+
+def _splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
+    """The examples to evaluate on: the recipe's dev and test, or what --data says."""
+    from jumok.data.corpus import SPLITS, Corpus, other_files
+    from jumok.prepare import read_split
 
     recipe = _run_recipe(run)
     if not data:
-        corpora = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
+        corpora: list[Corpus[Any]] = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
         return {corpus.split: read_split(corpus) for corpus in corpora if corpus.exists()}
-    columns = recipe.data.columns if isinstance(recipe.data, ParallelData) else None
-    splits: dict[str, list[Pair]] = {}
+    splits: dict[str, list[Any]] = {}
     for entry in data:
         split, _, files = entry.partition("=")
         if not split or not files or split in splits:
             problem = f"{split} is given twice" if split in splits else f"not a split: {entry}"
             raise InputError(problem, where="--data", right="--data test=a.en,a.de, each split once")
-        paths = [Path(file) for file in files.split(",")]
-        pairs = read_pairs(paths, source=recipe.data.source, target=recipe.data.target, columns=columns)
-        splits[split] = list(pairs)
+        splits[split] = list(other_files(recipe.data, files.split(",")).read("test", seed=recipe.seed))
         if not splits[split]:
-            raise DataError("no pairs to evaluate on", where=files)
+            raise DataError("nothing to evaluate on", where=files)
     return splits
 
 
@@ -385,11 +372,6 @@ def _input_batches(file: Path | None, size: int = 512) -> Iterator[list[str]]:
         first += len(lines)
     if rest:
         yield list(decoded([rest], "stdin", first=first))
-
-
-def _plain(prediction: "Prediction") -> dict[str, Any]:
-    alternatives = [_plain(alternative) for alternative in prediction.alternatives]
-    return {"text": prediction.text, "score": prediction.score, "alternatives": alternatives}
 
 
 def _print_json(value: Any) -> None:

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from jumok.data.corpus import SPLITS, Corpus, DataConfig, ParallelData
+from jumok.data.corpus import SPLITS, Corpus, DataConfig, ParallelData, SyntheticData
 from jumok.errors import DataError, InputError
 from jumok.text.alignment import aligned_stretches
 from jumok.text.formats import Pair, read_lines
@@ -117,6 +117,8 @@ def examine_data(
         data, seed = recipe.data, recipe.seed
     else:
         data, seed = _data_of(what, source, target, columns), 0
+    if not isinstance(data, ParallelData | SyntheticData):
+        raise InputError("the doctor knows parallel data only so far", where=what[0], right="a recipe for translation")
     aligned: list[list[str]] = []
     if isinstance(data, ParallelData):
         aligned = [files for split in SPLITS for files in data.files(split) if len(files) == 2]
@@ -124,7 +126,7 @@ def examine_data(
     # Files of different length cannot be read as pairs; that is the finding.
     if not any(finding.severity == "error" for finding in findings):
         corpora = [Corpus(data, split, seed=seed) for split in SPLITS]
-        splits: dict[str, Corpus] = {corpus.split: corpus for corpus in corpora if corpus.exists()}
+        splits: dict[str, Corpus[Pair]] = {corpus.split: corpus for corpus in corpora if corpus.exists()}
         findings += examine_pairs(splits, source=data.source, target=data.target)
     return worst_first(findings)
 

@@ -15,15 +15,27 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import DataConfig, ParallelData
+from jumok.data.corpus import SPLITS, DataConfig, MadeData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models import EncoderDecoderConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
+from jumok.tasks.classification import ClassificationConfig
+from jumok.tasks.language_model import LanguageModelConfig
+from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.tokenizer import TokenizerConfig
+from jumok.text.vectors import VectorsConfig
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
+TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig
+FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
+    "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
+    "classification": (["labelled", "toy_reviews"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
+    "tagging": (["tagged", "toy_names"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
+    "language_model": (["text", "toy_grammar"], ["rnn"], ["perplexity", "bits_per_byte"]),
+}
+"""the kinds of data and of model, and the dev scores, that go with each task"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,26 +54,59 @@ class Recipe:
 
     description: str = ""
     seed: Seed = 1
-    task: TranslationConfig = field(default_factory=TranslationConfig)
+    task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
-    model: Annotated[EncoderDecoderConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
+    model: Annotated[ModelConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
+    vectors: VectorsConfig = field(default_factory=VectorsConfig)
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
 
     def __post_init__(self) -> None:
         wrong = []
-        if self.model.tie_embeddings == "all" and not self.tokenizer.joint:
-            wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
-        if self.model.longest is not None and self.data.max_len >= self.model.longest:
-            wrong.append("data.max_len must be below model.max_len when positions are learned")
-        if self.task.scheduled_sampling and not isinstance(self.model, Seq2SeqConfig):
-            wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
-        if self.decode.coverage_penalty and not self.model.attends:
+        task, c = self.task, self.model
+        for section, given, fitting in zip(
+            ("data.kind", "model.kind", "train.metric"),
+            (self.data.kind, c.kind, self.train.metric),
+            FITTING[task.kind],
+            strict=True,
+        ):
+            if given not in fitting:
+                does = " or ".join(f'"{kind}"' for kind in fitting)
+                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.kind}", {does} does')
+        if isinstance(c, TransformerConfig | Seq2SeqConfig):
+            if c.tie_embeddings == "all" and not self.tokenizer.joint:
+                wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
+            if c.longest is not None and self.data.max_len >= c.longest:
+                wrong.append("data.max_len must be below model.max_len when positions are learned")
+        if self.decode.coverage_penalty and (isinstance(c, RnnConfig) or not c.attends):
             wrong.append("decode.coverage_penalty counts attention, and the model has none")
+        wrong += _unfitting_vectors(self.vectors, c)
+        if isinstance(task, LanguageModelConfig) and isinstance(c, RnnConfig) and c.bidirectional:
+            wrong.append("model.bidirectional must be false for a language model: what comes next is not to be read")
+        if isinstance(task, TranslationConfig) and task.scheduled_sampling and not isinstance(c, Seq2SeqConfig):
+            wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
         if wrong:
             raise ValueError("\n".join(wrong))
+
+
+def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
+    """What is wrong with word vectors for this model."""
+    if not vectors.source and not vectors.target:
+        return ["vectors.frozen needs vectors.source or vectors.target"] if vectors.frozen else []
+    match c:
+        case TransformerConfig():
+            return ["vectors are for recurrent models: a Transformer scales its embeddings and shares them"]
+        case RnnConfig():
+            return ["vectors.target needs a model with a target; there is one text here"] if vectors.target else []
+        case Seq2SeqConfig():
+            wrong = []
+            if vectors.source and vectors.target and c.tie_embeddings == "all":
+                wrong.append('vectors.source and vectors.target need model.tie_embeddings = "target" or "none"')
+            if vectors.frozen and c.tie_embeddings != "none":
+                wrong.append('vectors.frozen needs model.tie_embeddings = "none": the output matrix has to learn')
+            return wrong
 
 
 def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = True) -> Recipe:
@@ -75,7 +120,7 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
     for override in overrides:
         _override(tree, override)
     recipe = parse_recipe(tree, where=str(path))
-    return replace(recipe, data=_resolve(recipe.data, path)) if find_data else recipe
+    return _resolve(recipe, path) if find_data else recipe
 
 
 def shipped_recipe(name: str) -> Path:
@@ -88,9 +133,10 @@ def shipped_recipe(name: str) -> Path:
 
 
 def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
-    if isinstance(tree.get("model"), dict):
-        tree = {**tree, "model": {"kind": "transformer", **tree["model"]}}
-    return read_config(Recipe, tree, what="the recipe", where=where, unions=["data", "model"])
+    for section, kind in (("task", "translation"), ("model", "transformer")):
+        if isinstance(tree.get(section), dict):
+            tree = {**tree, section: {"kind": kind, **tree[section]}}
+    return read_config(Recipe, tree, what="the recipe", where=where, unions=["task", "data", "model"])
 
 
 def recipe_tree(recipe: Recipe) -> dict[str, Any]:
@@ -135,11 +181,9 @@ def _override(tree: dict[str, Any], override: str) -> None:
     tree[leaf] = value
 
 
-def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
+def _resolve(recipe: Recipe, path: Path) -> Recipe:
     """Absolute paths, so that the effective recipe means the same from anywhere."""
-    if not isinstance(data, ParallelData):
-        return data
-    folders = [recipe.parent.absolute()]
+    folders = [path.parent.absolute()]
     if os.environ.get(DATA_FOLDER):
         folders.append(Path(os.environ[DATA_FOLDER]).absolute())
     missing: list[str] = []
@@ -151,17 +195,17 @@ def _resolve(data: DataConfig, recipe: Path) -> DataConfig:
         missing.append(file)
         return file
 
-    data = replace(
-        data,
-        train=[[find(file) for file in files] for files in data.train],
-        dev=[find(file) for file in data.dev],
-        test=[find(file) for file in data.test],
-    )
+    found: Any = {}  # lists of files, or of pairs of them
+    for split in () if isinstance(recipe.data, MadeData) else SPLITS:
+        entries = getattr(recipe.data, split)
+        found[split] = [list(map(find, entry)) if isinstance(entry, list) else find(entry) for entry in entries]
+    source, target = (file and find(file) for file in (recipe.vectors.source, recipe.vectors.target))
     if missing:
         raise RecipeError(
             "no such data file: " + ", ".join(dict.fromkeys(missing)),
-            where=recipe,
+            where=path,
             right="a path relative to the recipe or to the folder that the environment variable"
             f" {DATA_FOLDER} names; looked in {', '.join(map(str, folders))}",
         )
-    return data
+    vectors = replace(recipe.vectors, source=source, target=target)
+    return replace(recipe, data=replace(recipe.data, **found), vectors=vectors)

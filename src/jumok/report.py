@@ -58,8 +58,8 @@ class TrainingReport:
             return
         parameters = sum(p.numel() for p in run.model.parameters())
         self.console.print(
-            f"{self.out}: {parameters:,} parameters, {len(run.task.train):,} training pairs,"
-            f" {len(run.task.dev):,} dev pairs, vocabulary {run.task.tokenizers.target.vocab_size:,}"
+            f"{self.out}: {parameters:,} parameters, {len(run.task.train):,} training examples,"
+            f" {len(run.task.dev):,} dev examples, vocabulary {run.task.tokenizers.target.vocab_size:,}"
         )
         for warning in run.warnings:
             self.console.print(f"note: {warning}", markup=False)
@@ -151,10 +151,12 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
     for name in ("metric", "score", "95 % interval", "sentences"):
         table.add_column(name, justify="left" if name == "metric" else "right")
-    for score in [*result["scores"].values(), *result["bleu_by_source_words"]]:
+    for score in [*result["scores"].values(), *result.get("bleu_by_source_words", [])]:
         interval = f"{score['low']:.2f} – {score['high']:.2f}"
         table.add_row(score["name"], f"{score['value']:.2f}", interval, str(score["n"]))
     console.print(table)
+    if "calibration_error" in result:
+        console.print(f"  calibration error: {result['calibration_error']:.2f} %", style="dim")
     for score in result["scores"].values():
         console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
     console.print()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from jumok.assemble import build_model
-from jumok.models import EncoderDecoderConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe
 
 
@@ -25,11 +25,13 @@ class Cost:
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
     target = target_vocab or recipe.tokenizer.vocab_size
     with torch.device("meta"):
-        model = build_model(recipe.model, source_vocab=source_vocab or target, target_vocab=target)
+        model = build_model(
+            recipe.model, recipe.task.kind, source_vocab=source_vocab or target, target_vocab=target, n_labels=2
+        )
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
-    flops = 6 * (_products_per_pair_of_tokens(recipe.model) + recipe.model.d_model * target)
+    flops = 6 * _products_per_pair_of_tokens(recipe.model, target)
     tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
     return Cost(
         parameters={**parts, "total": total},
@@ -39,7 +41,7 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     )
 
 
-def _products_per_pair_of_tokens(c: EncoderDecoderConfig, n: int = 30) -> int:
+def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int:
     """Multiplications forward, each of which costs six operations: it is added, and comes twice more backward."""
     match c:
         case TransformerConfig():
@@ -47,10 +49,12 @@ def _products_per_pair_of_tokens(c: EncoderDecoderConfig, n: int = 30) -> int:
             projections = s.d_model * s.n_heads * (2 * s.d_k + 2 * s.d_v)
             attending = n * s.n_heads * (s.d_k + s.d_v)
             feed_forward = 2 * s.d_model * s.d_ff
-            return s.n_layers * (3 * (projections + attending) + 2 * feed_forward)
-        case Seq2SeqConfig():
+            return s.n_layers * (3 * (projections + attending) + 2 * feed_forward) + s.d_model * vocab
+        case Seq2SeqConfig() | RnnConfig():
             with torch.device("meta"):
-                model = build_model(c, source_vocab=2, target_vocab=2)
+                model = build_model(c, "classification", source_vocab=2, target_vocab=2, n_labels=2)
             weights = sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)
+            if isinstance(c, RnnConfig):
+                return weights
             scores_and_context = 0 if c.attention == "none" else 2 * n * c.d_hidden
-            return weights + scores_and_context
+            return weights + scores_and_context + c.d_hidden * vocab

@@ -15,11 +15,8 @@ from jumok.card import model_card
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.errors import CheckpointError
 from jumok.hub.folder import write_model
-from jumok.predictor import Predictor, load
+from jumok.predictor import load
 from jumok.recipe import Recipe
-from jumok.score.significance import Score
-from jumok.score.translation import bleu_by_length, score_translations
-from jumok.text.formats import Pair
 from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
@@ -94,7 +91,7 @@ def is_finished(run: Run) -> bool:
         verify_folder(run.folder.model)
         config = json.loads((run.folder.model / "config.json").read_text("utf-8"))
         scores = json.loads(run.folder.scores.read_text("utf-8"))
-        return bool(scores) and config["jumok"]["decode"] == asdict(run.recipe.decode)
+        return bool(scores) and config["jumok"].get("decode", asdict(run.recipe.decode)) == asdict(run.recipe.decode)
     except (CheckpointError, OSError, ValueError, KeyError, TypeError):
         return False
 
@@ -108,33 +105,10 @@ def finish(run: Run, watcher: Watcher) -> None:
     predictor = load(run.folder.path)
     scores: dict[str, Any] = {}
     for split in SPLITS[1:]:
-        pairs = list(Corpus(run.recipe.data, split, seed=run.recipe.seed))
-        if pairs:
-            with watcher.scoring(split, len(pairs)) as done:
-                scores[split] = evaluate(predictor, pairs, done=done)[0]
+        examples = list(Corpus(run.recipe.data, split, seed=run.recipe.seed))
+        if examples:
+            with watcher.scoring(split, len(examples)) as done:
+                scores[split] = predictor.score(examples, done=done)[0]
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
-
-
-def evaluate(
-    predictor: Predictor, pairs: list[Pair], *, done: Callable[[int], None] = lambda n: None, **options: Any
-) -> tuple[dict[str, Any], list[str]]:
-    """Scores with intervals and signatures of the predictor's outputs, and the outputs."""
-    predictions = predictor.predict([pair.source for pair in pairs], done=done, **options)
-    outputs = [prediction.text for prediction in predictions]
-    references = [pair.target for pair in pairs]
-    sources = [pair.source for pair in pairs]
-    language = predictor.facts["target"]
-    scores = score_translations(outputs, references, target_language=language)
-    buckets = bleu_by_length(outputs, references, sources, target_language=language)
-    return {
-        "sentences": len(pairs),
-        "scores": {score.name: _plain(score) for score in scores},
-        "bleu_by_source_words": [_plain(bucket.score) for bucket in buckets],
-    }, outputs
-
-
-def _plain(score: Score) -> dict[str, Any]:
-    numbers = asdict(score)
-    return {k: round(v, 4) if isinstance(v, float) else v for k, v in numbers.items()}

@@ -7,10 +7,11 @@ import pytest
 import torch
 
 from jumok.decode.search import DecodeConfig, length_penalty
-from jumok.models.rnn import Seq2Seq, Seq2SeqConfig
-from jumok.models.transformer import Transformer, TransformerConfig
-from jumok.tasks.translation import Tokenizers, make_batch, pad, translate, translation_loss
-from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
+from jumok.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from jumok.tasks.batch import pad
+from jumok.tasks.translation import make_batch, translation_loss
+from jumok.tasks.translator import translate
+from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig, Tokenizers
 from jumok.train.optimizer import OptimizerConfig, learning_rate, make_optimizer
 
 TOKENIZER = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c d e f g h i j"])

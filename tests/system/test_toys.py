@@ -37,6 +37,38 @@ def test_every_recurrent_variant_learns(jumok, recipes, recipe, floor):
     assert jumok("predict", out, stdin="").stdout == ""
 
 
+@pytest.mark.parametrize("pool", ["last", "mean", "attention"])
+def test_opinions_are_judged_and_a_negation_turns_them_over(jumok, recipes, pool):
+    out = jumok.folder / f"classifier-{pool}"
+    jumok("train", recipes / f"toy/classifier-{pool}.toml", "--out", out)
+    result = json.loads(jumok("evaluate", out, "--json").stdout)
+    assert result["splits"]["test"]["scores"]["accuracy"]["value"] >= 95
+    lines = "이 영화는 정말 지루하다\n이 영화는 정말 지루하지 않다\n"
+    predictions = json.loads(jumok("predict", out, "--json", stdin=lines).stdout)["predictions"]
+    assert [prediction["text"] for prediction in predictions] == ["부정", "긍정"]
+    if pool == "attention":
+        assert [word for word, _ in predictions[1]["words"]] == ["이", "영화는", "정말", "지루하지", "않다"]
+
+
+def test_a_tagger_tells_a_person_from_a_place_by_the_context(jumok, recipes):
+    out = jumok.folder / "tagger"
+    jumok("train", recipes / "toy/tagger.toml", "--out", out)
+    result = json.loads(jumok("evaluate", out, "--json").stdout)
+    assert result["splits"]["test"]["scores"]["span_f1"]["value"] >= 95
+    line = jumok("predict", out, stdin="Paris Kim moved from New Paris to Oslo .\n").stdout
+    assert line == "Paris/B-PER Kim/I-PER moved/O from/O New/B-LOC Paris/I-LOC to/O Oslo/B-LOC ./O\n"
+
+
+def test_a_language_model_learns_a_grammar(jumok, recipes):
+    out = jumok.folder / "language-model"
+    jumok("train", recipes / "toy/language-model.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
+    assert scores["perplexity"]["value"] < 5
+    first, second = (jumok("predict", out, "--set", "seed=3", stdin="the birds\n").stdout for _ in range(2))
+    assert first == second
+    assert first.startswith("the birds ")
+
+
 def test_reverse_is_learned(jumok, reversed_run):
     result = json.loads(jumok("evaluate", reversed_run, "--json").stdout)
     exact = result["splits"]["test"]["scores"]["exact_match"]

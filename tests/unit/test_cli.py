@@ -3,14 +3,14 @@
 import json
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from jumok.cli import main
+from jumok.predictor import Prediction, Translator
 
 ENGLISH = ["The soup needs a little more salt.", "It rains.", "We walked home.", "He reads by the sea."]
 KOREAN = ["국에 소금을 더 넣어야 해요.", "비가 온다.", "우리는 집으로 걸어갔다.", "그는 바닷가에서 책을 읽는다."]
@@ -62,21 +62,17 @@ def jumok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return call
 
 
-class Made:
-    """A predictor of made-up outputs that remembers the options it was given."""
-
-    facts = {"source": "en", "target": "ko"}
+class Made(Translator):
+    """A translator of made-up outputs that remembers the options it was given."""
 
     def __init__(self, outputs: list[str]) -> None:
+        self.source, self.target = "en", "ko"
         self.outputs = outputs
         self.options: list[dict[str, object]] = []
 
-    def __call__(self, texts: list[str], *, done: object) -> list[str]:
-        return [prediction.text for prediction in self.predict(texts, done=done)]
-
-    def predict(self, texts: list[str], *, done: object, **options: object) -> list[SimpleNamespace]:
+    def predict(self, texts: Sequence[str], *, prefixes=None, done=None, **options: object) -> list[Prediction]:
         self.options.append(options)
-        return [SimpleNamespace(text=output) for output in self.outputs]
+        return [Prediction(output, 0.0, [], []) for output in self.outputs]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder, write_model
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.predictor import Predictor, load
-from jumok.text.tokenizer import Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
 from jumok.train.checkpoint import unique_tensors
 
 
@@ -26,9 +26,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model = Transformer(
         TransformerConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1), source_vocab=size, target_vocab=size
     )
-    facts = {"version": "0", "source": "en", "target": "ko", "decode": asdict(DecodeConfig(beam=6, max_extra=2))}
+    facts = {"version": "0", "task": {"kind": "translation"}, "source": "en", "target": "ko"}
+    facts["decode"] = asdict(DecodeConfig(beam=6, max_extra=2))
     path = tmp_path_factory.mktemp("model")
-    write_model(path, ModelFolder(model.config, unique_tensors(model), tokenizer, tokenizer, facts), card="")
+    write_model(
+        path, ModelFolder(model.config, unique_tensors(model), Tokenizers(tokenizer, tokenizer), facts), card=""
+    )
     return path
 
 
@@ -95,8 +98,8 @@ def test_options_on_the_command_line(
     [
         ("decode", {"beam": 0}, "jumok.decode.beam"),
         ("decode", None, "jumok.decode"),
-        ("model", {"n_heads": 0}, "jumok.model.n_heads"),
-        ("model", {"d_model": "8"}, "jumok.model.d_model"),
+        ("model", {"kind": "transformer", "n_heads": 0}, "jumok.model.n_heads"),
+        ("model", {"kind": "transformer", "d_model": "8"}, "jumok.model.d_model"),
     ],
 )
 def test_a_model_folder_with_an_impossible_config(

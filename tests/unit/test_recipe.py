@@ -189,7 +189,9 @@ def test_missing_keys_are_named() -> None:
 
 
 def test_the_kinds_of_data_are_named() -> None:
-    assert mistakes({"data": {"kind": "web"}}) == {"data.kind": "must be one of 'parallel', 'synthetic' (got 'web')"}
+    assert mistakes({"data": {"kind": "web"}}) == {
+        "data.kind": "must be one of 'parallel', 'synthetic', 'labelled', 'tagged', 'text' (got 'web')"
+    }
     assert mistakes({"data": {"problem": "reverse"}}) == {"data.kind": "is missing"}
 
 

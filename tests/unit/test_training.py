@@ -15,6 +15,7 @@ from jumok.assemble import Run
 from jumok.errors import CheckpointError, DataError, InputError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
+from jumok.tasks.predict import LongTextWarning
 from jumok.train.loop import Event, Saved, Step
 from jumok.training import Outcome, run_training
 
@@ -206,6 +207,15 @@ def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytes
         again(tmp_path / "run")
 
 
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")  # dev has longer texts too
 def test_what_is_left_out_is_said_in_words(tmp_path: Path) -> None:
     _, watcher = again(tmp_path / "run", recipe(data={"max_len": 7}))
     assert [w for w in watcher.warnings if "longer than data.max_len" in w and "{" not in w]
+
+
+def test_a_text_longer_than_all_of_training_works_and_warns_once(trained: Path) -> None:
+    predictor = load(trained)
+    with pytest.warns(LongTextWarning, match="31 pieces is longer than all that the model was trained on") as caught:
+        assert len(predictor(["1 " * 15])) == 1
+        assert len(predictor(["1 " * 25])) == 1
+    assert len(caught) == 1

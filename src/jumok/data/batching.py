@@ -4,10 +4,12 @@ The order never depends on the number of processes, and planning holds one pool 
 size of the corpus.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from jumok.data.shards import Shards
 
 Indices = npt.NDArray[np.int64]
 POOL = 1 << 16
@@ -83,3 +85,23 @@ def _mix(x: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
         x = (x + key) * _GOLDEN
         x = (x ^ (x >> np.uint64(32))) * _GOLDEN
     return x ^ (x >> np.uint64(29))
+
+
+def shuffled_batches(
+    shards: Shards, fields: Sequence[str], *, batch_tokens: int, seed: int, epoch: int
+) -> Iterator[Indices]:
+    """The batches of one epoch of token shards; `fields` are those that are padded."""
+    padded = [shards.fields[name] for name in fields]
+    taken = 0
+    for examples in epoch_batches(
+        len(shards),
+        lengths=lambda examples: np.stack([field.lengths(examples) for field in padded], axis=1),
+        batch_tokens=batch_tokens,
+        seed=seed,
+        epoch=epoch,
+    ):
+        yield examples
+        taken += len(examples)
+        if taken >= POOL:
+            shards.release_pages()
+            taken = 0

@@ -1,30 +1,125 @@
-"""Where examples come from: parallel files or an embedded generator; the same pipeline for both."""
+"""Where examples come from: files of pairs, of labelled texts, of tagged words, of plain text, or a generator.
+
+A data config knows how to read a split of it; a corpus is such a split, re-readable and known by its fingerprint.
+"""
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
-from jumok.config import Count, CountOrZero
-from jumok.data import synthetic
-from jumok.data.shards import FORMAT, Shards, build_shards, in_chunks
+from jumok.config import Count, CountOrZero, Share
+from jumok.data import synthetic, toys
+from jumok.data.shards import FORMAT, Shards, build_shards
 from jumok.errors import DataError
-from jumok.text.formats import Pair, read_pairs
-from jumok.text.tokenizer import EOS_ID, Tokenizer
+from jumok.text.formats import Pair, read_lines, read_pairs
+from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
 from jumok.version import __version__
 
 Split = synthetic.Split
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
-CHUNK = 4096
 Files = Annotated[list[str], Field(max_length=2)]
+Example = TypeVar("Example")
+Example_co = TypeVar("Example_co", covariant=True)
+
+
+class Data(Protocol[Example_co]):
+    """What a corpus is read from."""
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Example_co]: ...
+    def exists(self, split: Split) -> bool:
+        """Whether the recipe gives this split anything to read."""
+        ...
+
+    def name(self, split: Split) -> str: ...
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        """Everything that decides the examples: the bytes of the files, or the generator's arguments."""
+        ...
+
+
+class Corpus(Generic[Example]):
+    """The examples of one split; can be read again and again, and is known by its fingerprint."""
+
+    def __init__(self, data: Data[Example], split: Split, *, seed: int) -> None:
+        self.data = data
+        self.split = split
+        self.seed = seed
+
+    def __iter__(self) -> Iterator[Example]:
+        return self.data.read(self.split, seed=self.seed)
+
+    def exists(self) -> bool:
+        return self.data.exists(self.split)
+
+    @property
+    def name(self) -> str:
+        return self.data.name(self.split)
+
+    def fingerprint(self) -> str:
+        return hashlib.sha256(self.data.identity(self.split, seed=self.seed)).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Texts(Generic[Example]):
+    """The texts of a corpus, that can be read again."""
+
+    corpus: Iterable[Example]
+    texts: Callable[[Example], Iterable[str]]
+
+    def __iter__(self) -> Iterator[str]:
+        for example in self.corpus:
+            yield from self.texts(example)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ParallelData:
+class FileData:
+    """What all data in files has in common."""
+
+    dev_share: Share = 0.0
+    """without dev files: this share of the training examples, chosen by a hash of their text, is held out for dev"""
+    test_share: Share = 0.0
+    """the same for test; a text never stands on two sides"""
+    max_len: Count = 256
+    """training examples with more pieces than this are left out, and counted"""
+    when_changed: Literal["refuse", "accept"] = "refuse"
+    """what to do when a run is resumed and its files are no longer the same"""
+
+    def share(self, split: Split) -> float:
+        return {"train": 1.0, "dev": self.dev_share, "test": self.test_share}[split]
+
+    def _require_one_way(self, *, dev: bool, test: bool) -> None:
+        for split, files, share in (("dev", dev, self.dev_share), ("test", test, self.test_share)):
+            if files and share:
+                raise ValueError(f"{split} has files: {split}_share would take more out of the training data")
+        if self.dev_share + self.test_share >= 1:
+            raise ValueError("dev_share and test_share leave nothing to train on")
+
+    def _part(self, examples: Iterator[Example], split: Split, text: Callable[[Example], str]) -> Iterator[Example]:
+        """Of all training examples those that belong to a split."""
+        if not self.dev_share and not self.test_share:
+            return examples
+        return (example for example in examples if self._side(text(example)) == split)
+
+    def _side(self, text: str) -> Split:
+        composed = unicodedata.normalize("NFC", text).strip()
+        place = int.from_bytes(hashlib.blake2b(composed.encode(), digest_size=8).digest(), "big") / 2**64
+        if place < self.test_share:
+            return "test"
+        return "dev" if place < self.test_share + self.dev_share else "train"
+
+    def _shares(self, split: Split) -> bytes:
+        """Part of the identity of data that is divided."""
+        shares = [self.dev_share, self.test_share]
+        return json.dumps([split, *shares]).encode() if any(shares) else b""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ParallelData(FileData):
     """Pairs of texts in files: two line-aligned files, or one TSV, PO, TMX (.gz too) or MO file."""
 
     kind: Literal["parallel"] = "parallel"
@@ -37,160 +132,243 @@ class ParallelData:
     test: Files = field(default_factory=list)
     columns: tuple[str, str] | None = None
     """names of the source and target columns of a TSV with a header"""
-    max_len: Count = 256
-    """pairs with more pieces than this on either side are left out of training, and counted"""
-    when_changed: Literal["refuse", "accept"] = "refuse"
-    """what to do when a run is resumed and its files are no longer the same"""
+
+    def __post_init__(self) -> None:
+        self._require_one_way(dev=bool(self.dev), test=bool(self.test))
 
     def files(self, split: Split) -> list[list[str]]:
-        if split == "train":
-            return self.train
-        files = self.dev if split == "dev" else self.test
-        return [files] if files else []
+        files = {"train": self.train, "dev": [self.dev], "test": [self.test]}[split]
+        return self.train if self.share(split) else [pair for pair in files if pair]
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Pair]:
+        for files in self.files(split):
+            paths = [Path(file) for file in files]
+            pairs = read_pairs(paths, source=self.source, target=self.target, columns=self.columns)
+            held_out = split == "train" or self.share(split) > 0
+            yield from self._part(pairs, split, lambda pair: pair.source) if held_out else pairs
+
+    def exists(self, split: Split) -> bool:
+        return bool(self.files(split))
+
+    def name(self, split: Split) -> str:
+        return ", ".join(file for files in self.files(split) for file in files)
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        parts = [json.dumps([self.source, self.target, self.columns]).encode()]
+        for files in self.files(split):
+            parts += [b"one file of pairs "] if len(files) == 1 else []
+            parts += [_file_sha256(file) for file in files]
+        return b"".join(parts) + self._shares(split)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class SyntheticData:
+class ListedData(FileData):
+    """What data of one kind of file has in common: a list of files for each split."""
+
+    train: list[str] = field(default_factory=list)
+    """read in order"""
+    dev: list[str] = field(default_factory=list)
+    test: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._require_one_way(dev=bool(self.dev), test=bool(self.test))
+
+    def files(self, split: Split) -> list[str]:
+        return self.train if self.share(split) else {"train": self.train, "dev": self.dev, "test": self.test}[split]
+
+    def exists(self, split: Split) -> bool:
+        return bool(self.files(split))
+
+    def name(self, split: Split) -> str:
+        return ", ".join(self.files(split))
+
+    def _identity(self, split: Split, *facts: object) -> bytes:
+        return json.dumps(facts).encode() + b"".join(map(_file_sha256, self.files(split))) + self._shares(split)
+
+    def _divided(self, split: Split) -> bool:
+        return split == "train" or self.share(split) > 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledData(ListedData):
+    """Texts, or pairs of texts, with a label: TSV files (.gz too) whose header names the columns."""
+
+    kind: Literal["labelled"] = "labelled"
+    language: str = ""
+    text: str = "text"
+    """the column of the text"""
+    pair: str | None = None
+    """the column of the second text, if there is one"""
+    label: str = "label"
+    """the column of the label"""
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        for file in self.files(split):
+            found = read_labelled(Path(file), text=self.text, label=self.label, pair=self.pair)
+            yield from self._part(found, split, lambda example: example.text) if self._divided(split) else found
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        return self._identity(split, self.kind, self.text, self.pair, self.label)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TaggedData(ListedData):
+    """Words with a tag each: CoNLL files (.gz too), a word and its tag a line, an empty line between sentences."""
+
+    kind: Literal["tagged"] = "tagged"
+    language: str = ""
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Tagged]:
+        for file in self.files(split):
+            found = read_tagged(Path(file))
+            yield from self._part(found, split, lambda e: " ".join(e.words)) if self._divided(split) else found
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        return self._identity(split, self.kind)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData(ListedData):
+    """Plain text, a line an example (.gz too)."""
+
+    kind: Literal["text"] = "text"
+    language: str = ""
+
+    def read(self, split: Split, *, seed: int) -> Iterator[str]:
+        for file in self.files(split):
+            found = read_lines(Path(file))
+            yield from self._part(found, split, lambda line: line) if self._divided(split) else found
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        return self._identity(split, self.kind)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MadeData:
+    """What all made data has in common."""
+
+    n_train: CountOrZero = 100_000
+    n_dev: CountOrZero = 500
+    n_test: CountOrZero = 1000
+    max_len: Count = 256
+
+    def count(self, split: Split) -> int:
+        return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
+
+    def exists(self, split: Split) -> bool:
+        return self.count(split) > 0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SyntheticData(MadeData):
     """Pairs that are made, exact and without end; dev and test are held out and never made for training."""
 
     kind: Literal["synthetic"] = "synthetic"
     problem: synthetic.Problem
     source: str = "en"
     target: str = "ko"
-    n_train: CountOrZero = 100_000
-    n_dev: CountOrZero = 500
-    n_test: CountOrZero = 1000
     length: Annotated[int, Field(ge=3)] = 12
     """longest sequence of `reverse` and `copy`"""
-    max_len: Count = 256
 
-    def count(self, split: Split) -> int:
-        return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
+    def read(self, split: Split, *, seed: int) -> Iterator[Pair]:
+        pairs = synthetic.generate(self.problem, split, n=self.count(split), seed=seed, max_len=self.length)
+        for i, (source, target) in enumerate(pairs):
+            yield Pair(source, target, f"{self.problem} {split} {i}")
 
+    def name(self, split: Split) -> str:
+        return f"{self.problem} ({split})"
 
-DataConfig = ParallelData | SyntheticData
-
-
-class Corpus:
-    """The pairs of one split; can be read again and again, and is known by its fingerprint."""
-
-    def __init__(self, data: DataConfig, split: Split, *, seed: int) -> None:
-        self.data = data
-        self.split = split
-        self.seed = seed
-
-    def __iter__(self) -> Iterator[Pair]:
-        match self.data:
-            case ParallelData():
-                for files in self.data.files(self.split):
-                    yield from read_pairs(
-                        [Path(file) for file in files],
-                        source=self.data.source,
-                        target=self.data.target,
-                        columns=self.data.columns,
-                    )
-            case SyntheticData():
-                pairs = synthetic.generate(
-                    self.data.problem,
-                    self.split,
-                    n=self.data.count(self.split),
-                    seed=self.seed,
-                    max_len=self.data.length,
-                )
-                for i, (source, target) in enumerate(pairs):
-                    yield Pair(source, target, f"{self.data.problem} {self.split} {i}")
-
-    def exists(self) -> bool:
-        """Whether the recipe gives this split anything to read."""
-        match self.data:
-            case ParallelData():
-                return bool(self.data.files(self.split))
-            case SyntheticData():
-                return self.data.count(self.split) > 0
-
-    @property
-    def name(self) -> str:
-        match self.data:
-            case ParallelData():
-                return ", ".join(file for files in self.data.files(self.split) for file in files)
-            case SyntheticData():
-                return f"{self.data.problem} ({self.split})"
-
-    def fingerprint(self) -> str:
-        """SHA-256 of everything that decides the pairs: the bytes of the files, or the generator's arguments."""
-        digest = hashlib.sha256()
-        match self.data:
-            case ParallelData():
-                digest.update(json.dumps([self.data.source, self.data.target, self.data.columns]).encode())
-                for files in self.data.files(self.split):
-                    if len(files) == 1:
-                        digest.update(b"one file of pairs ")
-                    for file in files:
-                        digest.update(_file_sha256(Path(file)).encode() + b"\n")
-            case SyntheticData():
-                facts = [synthetic.VERSION, self.data.problem, self.data.count(self.split), self.data.length]
-                facts += [self.seed] if self.split == "train" else []
-                digest.update(json.dumps([self.split, *facts]).encode())
-        return digest.hexdigest()
-
-    def texts(self, side: Literal["source", "target", "both"]) -> "Texts":
-        return Texts(self, side)
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        facts = [synthetic.VERSION, self.problem, self.count(split), self.length]
+        facts += [seed] if split == "train" else []
+        return json.dumps([split, *facts]).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """One side of a corpus, or both in turn, as text that can be read again."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyData(MadeData):
+    """What the made data of the tasks over one text has in common."""
 
-    corpus: Corpus
-    side: Literal["source", "target", "both"]
+    language: str = ""
 
-    def __iter__(self) -> Iterator[str]:
-        for pair in self.corpus:
-            if self.side != "target":
-                yield pair.source
-            if self.side != "source":
-                yield pair.target
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        facts = [type(self).__name__, toys.VERSION, self.count(split), split, *([seed] if split == "train" else [])]
+        return json.dumps(facts).encode()
+
+    def name(self, split: Split) -> str:
+        return f"{type(self).__name__} ({split})"
 
 
-def _file_sha256(path: Path) -> str:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyReviews(ToyData):
+    """Made Korean opinions, good or bad, some of them negated."""
+
+    kind: Literal["toy_reviews"] = "toy_reviews"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        return toys.reviews(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyNames(ToyData):
+    """Made English sentences with persons and places."""
+
+    kind: Literal["toy_names"] = "toy_names"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Tagged]:
+        return toys.names(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyGrammar(ToyData):
+    """Sentences of a small English grammar."""
+
+    kind: Literal["toy_grammar"] = "toy_grammar"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[str]:
+        return toys.grammar(split, n=self.count(split), seed=seed)
+
+
+DataConfig = ParallelData | SyntheticData | LabelledData | TaggedData | TextData | ToyReviews | ToyNames | ToyGrammar
+
+
+def other_files(data: DataConfig, files: list[str]) -> DataConfig:
+    """Data of the same kind, with these files for test and nothing else."""
+    match data:
+        case SyntheticData():
+            return ParallelData(source=data.source, target=data.target, test=files)
+        case ToyReviews():
+            return LabelledData(language=data.language, test=files)
+        case ToyNames():
+            return TaggedData(language=data.language, test=files)
+        case ToyGrammar():
+            return TextData(language=data.language, test=files)
+    nothing: dict[str, Any] = {"train": [], "dev": [], "dev_share": 0.0, "test_share": 0.0}
+    return replace(data, test=files, **nothing)
+
+
+def _file_sha256(file: str) -> bytes:
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        with Path(file).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest().encode() + b"\n"
     except OSError as error:
-        raise DataError(f"file cannot be read: {error.strerror}", where=path) from error
+        raise DataError(f"file cannot be read: {error.strerror}", where=file) from error
 
 
-def open_shards(corpus: Corpus, *, source: Tokenizer, target: Tokenizer, cache: Path, fingerprint: str) -> Shards:
-    """The token shards of a corpus: taken from the cache, or built into it."""
-    max_len = corpus.data.max_len
-    key = [__version__, FORMAT, fingerprint, source.sha256, target.sha256, max_len]
-    folder = cache / "shards" / hashlib.sha256(json.dumps(key).encode()).hexdigest()[:32]
+def open_shards(
+    cache: Path,
+    key: list[object],
+    encode: Callable[[dict[str, Any]], Iterator[Any]],
+    *,
+    fields: tuple[str, ...],
+    vocab_size: int,
+) -> Shards:
+    """Token shards from the cache, or built into it: `key` is all that they depend on, beside what encodes them.
+
+    `encode` yields a sequence of ids for each field, and counts in the dict that it is given what it leaves out.
+    """
+    digest = hashlib.sha256(json.dumps([__version__, FORMAT, *key]).encode()).hexdigest()
+    folder = cache / "shards" / digest[:32]
     if folder.exists():
         return Shards(folder)
-    facts: dict[str, Any] = {"read": 0, "empty": 0, "too_long": 0}
-    return build_shards(
-        folder,
-        _encode(corpus, source, target, facts),
-        fields=("source", "target"),
-        vocab_size=max(source.vocab_size, target.vocab_size),
-        facts=facts,
-    )
-
-
-def _encode(
-    corpus: Corpus, source: Tokenizer, target: Tokenizer, facts: dict[str, Any]
-) -> Iterator[Sequence[Sequence[int]]]:
-    for pairs in in_chunks(corpus, CHUNK):
-        sources = source.encode_batch([pair.source for pair in pairs])
-        targets = target.encode_batch([pair.target for pair in pairs])
-        for source_ids, target_ids in zip(sources, targets, strict=True):
-            facts["read"] += 1
-            if not source_ids or not target_ids:
-                facts["empty"] += 1
-            elif max(len(source_ids), len(target_ids)) > corpus.data.max_len:
-                facts["too_long"] += 1
-            else:
-                yield [*source_ids, EOS_ID], [*target_ids, EOS_ID]
-    if facts["read"] == facts["empty"] + facts["too_long"]:
-        counts = f"{facts['read']} pairs read, {facts['empty']} empty, {facts['too_long']} too long"
-        raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one pair to train on")
+    facts: dict[str, Any] = {}
+    return build_shards(folder, encode(facts), fields=fields, vocab_size=vocab_size, facts=facts)

@@ -1,7 +1,7 @@
 """Bootstrap intervals and paired tests for any metric computed from summed per-example statistics."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,10 @@ class Score:
     high: float
     n: int
     signature: str
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON, without digits that mean nothing."""
+        return {key: round(value, 4) if isinstance(value, float) else value for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

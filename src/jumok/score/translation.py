@@ -142,9 +142,18 @@ def score_translations(
 
 
 def quick_scores(
-    hypotheses: Sequence[str], references: Sequence[str], *, target_language: str | None = None
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    *,
+    target_language: str | None = None,
+    lowercase: bool = False,
 ) -> dict[str, float]:
-    """BLEU and exact match as in `score_translations`, without intervals: for a look during training."""
+    """BLEU and exact match as in `score_translations`, without intervals: for a look during training.
+
+    `lowercase` is for models that know no capitals, whose cased scores would say nothing.
+    """
+    if lowercase:
+        hypotheses, references = [h.lower() for h in hypotheses], [r.lower() for r in references]
     return {
         metric.name: float(metric.score(metric.statistics(hypotheses, references).sum(axis=0)))
         for metric in _metrics(target_language, samples=0, seed=0)

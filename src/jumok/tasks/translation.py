@@ -1,26 +1,30 @@
 """Translation, and everything else that has the shape text in, text out."""
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from math import exp
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from jumok.config import Share
-from jumok.data.batching import POOL, Indices, epoch_batches, sorted_batches
-from jumok.data.shards import Shards
-from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
+from jumok.data.batching import Indices, shuffled_batches, sorted_batches
+from jumok.data.corpus import Corpus
+from jumok.data.shards import Shards, in_chunks
+from jumok.decode.search import DecodeConfig
+from jumok.errors import DataError
 from jumok.models import EncoderDecoder, Seq2Seq
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.translation import quick_scores
+from jumok.tasks.batch import pad
+from jumok.tasks.translator import translate
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import EOS_ID, Tokenizer
+from jumok.text.tokenizer import EOS_ID, Tokenizers
 from jumok.train.loop import Loss
+
+CHUNK = 4096
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,31 +59,6 @@ class Batch:
         return Batch(source, mask, target_in, target_out, self.positions.to(device), self.count)
 
 
-def pad(rows: Sequence[Sequence[int]], value: int) -> Tensor:
-    padded = np.full((len(rows), max(map(len, rows))), value, dtype=np.int64)
-    for i, row in enumerate(rows):
-        padded[i, : len(row)] = row
-    return torch.from_numpy(padded)
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizers:
-    """One for each side; the same object twice when the vocabulary is joint."""
-
-    source: Tokenizer
-    target: Tokenizer
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        return {"source_vocab": self.source.vocab_size, "target_vocab": self.target.vocab_size}
-
-    def encode_source(self, text: str) -> list[int]:
-        return [*self.source.encode(text), EOS_ID]
-
-    def encode_target(self, text: str) -> list[int]:
-        return [*self.target.encode(text), EOS_ID]
-
-
 def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokenizers: Tokenizers) -> Batch:
     source_pad, target_pad = tokenizers.source.pad_id, tokenizers.target.pad_id
     source, target_out = pad(sources, source_pad), pad(targets, target_pad)
@@ -87,6 +66,28 @@ def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]
     target_in[:, 1:] = target_out[:, :-1]
     positions = (target_out != target_pad).flatten().nonzero()[:, 0]
     return Batch(source, source != source_pad, target_in, target_out, positions, len(positions))
+
+
+def encode_pairs(
+    corpus: Corpus[Pair], tokenizers: Tokenizers, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """Source and target ids of every pair that is to be trained on; `facts` counts the others."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
+    for pairs in in_chunks(corpus, CHUNK):
+        sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
+        targets = tokenizers.target.encode_batch([pair.target for pair in pairs])
+        for source, target in zip(sources, targets, strict=True):
+            facts["read"] += 1
+            if not source or not target:
+                facts["empty"] += 1
+            elif max(len(source), len(target)) > max_len:
+                facts["too_long"] += 1
+            else:
+                facts["longest"] = max(facts["longest"], len(source) + 1)
+                yield [*source, EOS_ID], [*target, EOS_ID]
+    if facts["read"] == facts["empty"] + facts["too_long"]:
+        counts = f"{facts['read']} pairs read, {facts['empty']} empty, {facts['too_long']} too long"
+        raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one pair to train on")
 
 
 class TranslationTask:
@@ -100,32 +101,23 @@ class TranslationTask:
         train: Shards,
         dev: Sequence[Pair],
         target_language: str,
+        lowercase: bool = False,
         batch_tokens: int,
         seed: int,
     ) -> None:
         self.config = config
+        self.labels: list[str] = []
         self.tokenizers = tokenizers
         self.train = train
         self.dev = dev
         self.target_language = target_language
+        self.lowercase = lowercase
         self.batch_tokens = batch_tokens
         self.seed = seed
 
     def batches(self, epoch: int) -> Iterator[Indices]:
-        source, target = self.train.fields["source"], self.train.fields["target"]
-        taken = 0
-        for examples in epoch_batches(
-            len(self.train),
-            lengths=lambda examples: np.stack([source.lengths(examples), target.lengths(examples)], axis=1),
-            batch_tokens=self.batch_tokens,
-            seed=self.seed,
-            epoch=epoch,
-        ):
-            yield examples
-            taken += len(examples)
-            if taken >= POOL:
-                self.train.release_pages()
-                taken = 0
+        fields = ("source", "target")
+        return shuffled_batches(self.train, fields, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
 
     def batch(self, examples: Indices) -> Batch:
         source, target = self.train.fields["source"], self.train.fields["target"]
@@ -161,7 +153,8 @@ class TranslationTask:
         outputs = translate([model], self.tokenizers, sources, DecodeConfig(method="greedy"))
         texts = [self.tokenizers.target.decode(output[0].ids) for output in outputs]
         references = [pair.target for pair in self.dev]
-        scores = quick_scores(texts, references, target_language=self.target_language)
+        language, lowercase = self.target_language, self.lowercase
+        scores = quick_scores(texts, references, target_language=language, lowercase=lowercase)
         return {"perplexity": exp(min(total / count, 50.0)), **scores}
 
 
@@ -177,51 +170,3 @@ def translation_loss(model: EncoderDecoder, batch: Batch, *, smoothing: float, o
         smoothing=smoothing,
     )
     return Loss(total, batch.count)
-
-
-def translate(
-    models: Sequence[EncoderDecoder],
-    tokenizers: Tokenizers,
-    sources: Sequence[Sequence[int]],
-    config: DecodeConfig,
-    *,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    batch_tokens: int = 4096,
-    done: Callable[[int], None] = lambda n: None,
-) -> list[list[Hypothesis]]:
-    """The hypotheses of each source (ids with their end), in the order of the sources.
-
-    `done` is told how many sentences each batch has finished.
-    """
-    sizes = np.array([len(source) for source in sources], dtype=np.int64)
-    beams = config.beam if config.method == "beam" else 1
-    results: list[list[Hypothesis]] = [[] for _ in sources]
-    decoder = models[0] if len(models) == 1 else Ensemble(models)
-    longest = min((m.config.longest for m in models if m.config.longest is not None), default=sys.maxsize)
-    for rows in sorted_batches(sizes, max(batch_tokens // beams, 1)):
-        source = pad([sources[i] for i in rows], tokenizers.source.pad_id)
-        mask = source != tokenizers.source.pad_id
-        source, mask = source.to(decoder.device), mask.to(decoder.device)
-        requests = [
-            Request(
-                source_len=len(sources[i]),
-                # The start takes a position too, so that the forced end is the last one there is.
-                max_len=min(len(sources[i]) + config.max_extra, longest - 1),
-                prefix=() if prefixes is None else prefixes[i],
-                seed=_sentence_seed(sources[i], config.seed),
-            )
-            for i in rows
-        ]
-        with torch.inference_mode():
-            states = [model.start(source, mask) for model in models]
-            state = states[0] if len(states) == 1 else EnsembleState(states)
-            for i, found in zip(rows, search(decoder, state, requests, config, eos_id=EOS_ID), strict=True):
-                results[i] = found
-        done(len(rows))
-    return results
-
-
-def _sentence_seed(source: Sequence[int], seed: int) -> int:
-    """From the sentence itself, so that a sample does not depend on the sentences around it."""
-    digest = blake2b(np.asarray(source, dtype="<i8").tobytes(), key=str(seed).encode(), digest_size=7)
-    return int.from_bytes(digest.digest(), "little")

@@ -301,6 +301,24 @@ def _train_wordpiece(
     return backend
 
 
+@dataclass(frozen=True, slots=True)
+class Tokenizers:
+    """One for each side; the same object twice when the vocabulary is joint."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        return {"source_vocab": self.source.vocab_size, "target_vocab": self.target.vocab_size}
+
+    def encode_source(self, text: str) -> list[int]:
+        return [*self.source.encode(text), EOS_ID]
+
+    def encode_target(self, text: str) -> list[int]:
+        return [*self.target.encode(text), EOS_ID]
+
+
 def _refuse_surrogates(text: str) -> None:
     """Half a surrogate pair can come out of JSON; it is not a character and has no UTF-8."""
     try:

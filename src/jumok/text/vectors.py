@@ -27,6 +27,18 @@ _HEADER = re.compile(r"([0-9]{1,15}) ([0-9]{1,15})")
 _PLAIN = re.compile(r"[-+.0-9eE ]*")  # float() alone would also take 1_000, nan, and the digits of every script
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class VectorsConfig:
+    """Word vectors from elsewhere that embeddings begin with."""
+
+    source: str | None = None
+    """file for the source, or for the only text there is: word2vec, GloVe or fastText as text, .gz too"""
+    target: str | None = None
+    """file for the target"""
+    frozen: bool = False
+    """embeddings with vectors, unknown words included, stay as they are"""
+
+
 @dataclass(frozen=True, slots=True)
 class Vectors:
     """The wanted vectors of a file, and what was seen on the way to them."""

@@ -22,7 +22,10 @@ from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
 from jumok.train.optimizer import OptimizerConfig, learning_rate
 
-LOWER_IS_BETTER = {"perplexity"}
+LOWER_IS_BETTER = {"perplexity", "bits_per_byte"}
+Metric = Literal[
+    "perplexity", "bits_per_byte", "bleu", "exact_match", "accuracy", "macro_f1", "span_f1", "tag_accuracy"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ class TrainConfig:
     """checkpoints kept beside the best one; as many are averaged"""
     final: Literal["average", "best", "last"] = "average"
     """what becomes the model: the mean of the last `keep_last` checkpoints, the best one, or the last one"""
-    metric: Literal["perplexity", "bleu", "exact_match"] = "perplexity"
+    metric: Metric = "perplexity"
     """what best means, on dev"""
     patience: Count | None = None
     """stop after this many evaluations without a better one"""

@@ -8,13 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from jumok.assemble import cache_folder
 from jumok.config import read_config
-from jumok.data.corpus import Corpus, ParallelData, Split, SyntheticData, open_shards
+from jumok.data.corpus import Corpus, ParallelData, Split, SyntheticData, Texts, open_shards
 from jumok.data.shards import Shards
 from jumok.data.synthetic import generate
 from jumok.errors import DataError, RecipeError
-from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
+from jumok.prepare import cache_folder
+from jumok.tasks.translation import encode_pairs
+from jumok.text.formats import Pair
+from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig, Tokenizers
 
 ENGLISH = "the fox\nthe dog\na fox and a dog\n"
 KOREAN = "여우\n개\n여우와 개\n"
@@ -41,9 +43,16 @@ def tokenizer() -> Tokenizer:
 
 @pytest.fixture
 def prepare(tokenizer: Tokenizer, cache: Path) -> Prepare:
-    def open_with(corpus: Corpus, source: Tokenizer = tokenizer) -> Shards:
-        fingerprint = corpus.fingerprint()
-        return open_shards(corpus, source=source, target=tokenizer, cache=cache, fingerprint=fingerprint)
+    def open_with(corpus: Corpus[Pair], source: Tokenizer = tokenizer) -> Shards:
+        both = Tokenizers(source, tokenizer)
+        max_len = corpus.data.max_len  # type: ignore[attr-defined]
+        return open_shards(
+            cache,
+            [corpus.fingerprint(), source.sha256, tokenizer.sha256, max_len],
+            lambda facts: encode_pairs(corpus, both, max_len, facts),
+            fields=("source", "target"),
+            vocab_size=tokenizer.vocab_size,
+        )
 
     return open_with
 
@@ -52,7 +61,7 @@ def parallel(*corpora: list[str], **options: object) -> ParallelData:
     return ParallelData(source="en", target="ko", train=list(corpora), **options)  # type: ignore[arg-type]
 
 
-def corpus_of(data: ParallelData | SyntheticData, split: Split = "train", seed: int = 1) -> Corpus:
+def corpus_of(data: ParallelData | SyntheticData, split: Split = "train", seed: int = 1) -> Corpus[Pair]:
     return Corpus(data, split, seed=seed)
 
 
@@ -97,9 +106,9 @@ def test_synthetic_pairs_are_the_generators() -> None:
 def test_texts_of_a_side_or_both(files: list[str]) -> None:
     corpus = corpus_of(parallel(files))
     english, korean = ENGLISH.splitlines(), KOREAN.splitlines()
-    assert list(corpus.texts("source")) == english
-    assert list(corpus.texts("target")) == korean
-    both = corpus.texts("both")
+    assert list(Texts(corpus, lambda pair: [pair.source])) == english
+    assert list(Texts(corpus, lambda pair: [pair.target])) == korean
+    both = Texts(corpus, lambda pair: [pair.source, pair.target])
     assert list(both) == list(both) == [text for pair in zip(english, korean, strict=True) for text in pair]
 
 

@@ -12,8 +12,9 @@ from jumok.errors import CheckpointError
 from jumok.hub.folder import ModelFolder, read_model, write_model
 from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
 from jumok.models.transformer import Transformer, TransformerConfig
-from jumok.tasks.translation import Tokenizers, pad, translate
-from jumok.text.tokenizer import Tokenizer, TokenizerConfig
+from jumok.tasks.batch import pad
+from jumok.tasks.translator import translate
+from jumok.text.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
 from jumok.train.checkpoint import load_tensors, unique_tensors
 
 TINY = TransformerConfig(d_model=12, d_ff=20, n_heads=2, n_layers=2, dropout=0.1)
@@ -61,8 +62,14 @@ def model_with_random_weights(config, source, target, seed=1):
 
 
 def folder_of(model, source, target):
-    facts = {"version": "1", "source": "en", "target": "ko", "decode": asdict(DecodeConfig())}
-    return ModelFolder(model.config, unique_tensors(model), source, target, facts)
+    facts = {
+        "version": "1",
+        "task": {"kind": "translation"},
+        "source": "en",
+        "target": "ko",
+        "decode": asdict(DecodeConfig()),
+    }
+    return ModelFolder(model.config, unique_tensors(model), Tokenizers(source, target), facts)
 
 
 @pytest.fixture(scope="module")
@@ -184,12 +191,12 @@ def test_model_folder_round_trip_is_exact(changes, tokenizer, tmp_path):
     assert (tmp_path / "README.md").read_text("utf-8") == "# card\n"
     read = read_model(tmp_path)
     assert read.config == config
-    assert read.source is read.target
-    assert read.target.to_json() == tokenizer.to_json()
+    assert read.tokenizers.source is read.tokenizers.target
+    assert read.tokenizers.target.to_json() == tokenizer.to_json()
     assert {key: read.facts[key] for key in written.facts} == written.facts
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
-    again = build_model(read.config, **Tokenizers(read.source, read.target).sizes).eval()
+    again = build_model(read.config, "translation", **read.tokenizers.sizes, n_labels=0).eval()
     load_tensors(again, read.tensors, where=tmp_path)
     source, target = torch.tensor([[5, 6, 0]]), torch.tensor([[tokenizer.pad_id, 7]])
     mask = torch.ones_like(source, dtype=torch.bool)
@@ -201,8 +208,8 @@ def test_two_vocabularies_make_two_tokenizer_files(tokenizer, tmp_path):
     model = model_with_random_weights(replace(TINY, tie_embeddings="none"), tokenizer, target)
     write_model(tmp_path, folder_of(model, tokenizer, target), card="")
     read = read_model(tmp_path)
-    assert read.source.to_json() == tokenizer.to_json()
-    assert read.target.to_json() == target.to_json()
+    assert read.tokenizers.source.to_json() == tokenizer.to_json()
+    assert read.tokenizers.target.to_json() == target.to_json()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in unique_tensors(model).items())
 
 

@@ -1,0 +1,287 @@
+"""The recurrent encoder-decoder, without attention and with it.
+
+Sutskever et al. 2014 (the last state is all that the decoder gets), Cho et al. 2014 (it gets it at every step),
+Bahdanau et al. 2015 (it looks back before each step), Luong et al. 2015 (it looks back after each step, everywhere or
+near one place).
+
+B batch, S source positions, T target positions, H d_hidden, V vocabulary. Masks are bool, True = a real position.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from jumok.config import Count, Share
+from jumok.nn.attention import (
+    AdditiveScore,
+    Attended,
+    DotScore,
+    GeneralScore,
+    PredictedPosition,
+    attend,
+    attend_locally,
+)
+from jumok.nn.dropout import Dropout
+from jumok.nn.recurrent import Cell, Recurrent, State
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Seq2SeqConfig:
+    """A recurrent encoder and a recurrent decoder of the same width."""
+
+    kind: Literal["seq2seq"] = "seq2seq"
+    cell: Cell = "lstm"
+    d_embedding: Count = 256
+    d_hidden: Count = 256
+    """width of the state; an encoder that reads both ways has half of it in each direction"""
+    n_layers: Count = 1
+    """layers of the encoder, and as many of the decoder"""
+    bidirectional: bool = False
+    """the encoder reads the source in both directions"""
+    reverse_source: bool = False
+    """the encoder reads the source from its end (Sutskever et al. 2014, section 3.3)"""
+    feed_context: bool = False
+    """without attention: all steps of the decoder get the encoder's last state (Cho et al. 2014), not only the first"""
+    attention: Literal["none", "bahdanau", "luong"] = "none"
+    score: Literal["dot", "general", "concat"] | None = None
+    """luong: how a state and a source position are compared; general if not given"""
+    window: Literal["global", "local-m", "local-p"] = "global"
+    """luong: the whole source, around the step's own position, or around a predicted one"""
+    reach: Count = 10
+    """luong, local: positions on either side of the centre (D of the paper)"""
+    input_feeding: bool = False
+    """luong: the attentional state is part of the next step's input"""
+    dropout: Share = 0.2
+    """on embeddings, between layers, and on what is projected onto the vocabulary"""
+    tie_embeddings: Literal["all", "target", "none"] = "all"
+    """one matrix for source, target and output; for target and output; or three"""
+
+    def __post_init__(self) -> None:
+        if self.bidirectional and self.d_hidden % 2:
+            raise ValueError("d_hidden must be even when the encoder is bidirectional: half of it in each direction")
+        if self.bidirectional and self.reverse_source:
+            raise ValueError("reverse_source means nothing to a bidirectional encoder, which reads both ways")
+        if self.tie_embeddings != "none" and self.d_embedding != self.d_hidden:
+            raise ValueError('d_embedding must equal d_hidden, or tie_embeddings be "none"')
+        if self.feed_context and self.attention != "none":
+            raise ValueError('feed_context is for attention = "none": an attending decoder gets a context anyway')
+        for name, default in (("score", None), ("window", "global"), ("input_feeding", False)):
+            if getattr(self, name) != default and self.attention != "luong":
+                raise ValueError(f'{name} is an option of attention = "luong", and attention is "{self.attention}"')
+
+    @property
+    def attends(self) -> bool:
+        return self.attention != "none"
+
+    @property
+    def d_model(self) -> int:
+        """The width, under the name that the schedules of the Transformer know it by."""
+        return self.d_hidden
+
+    @property
+    def longest(self) -> int | None:
+        """Positions that a sequence can have: no end."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Seq2SeqState:
+    """What the decoder knows between two steps, as a value: rows can be picked, dropped and repeated."""
+
+    layers: list[State]
+    memory: Tensor
+    """[B, S, H]: the encoder's states, in the order of the source"""
+    keys: Tensor
+    """[B, S, .]: what scores are computed with"""
+    mask: Tensor
+    fed: Tensor
+    """[B, H]: the last attentional state (input feeding), or the encoder's last state (feed_context)"""
+    t: int
+
+    def select(self, rows: Tensor) -> "Seq2SeqState":
+        return Seq2SeqState(
+            [tuple(part.index_select(0, rows) for part in state) for state in self.layers],
+            self.memory.index_select(0, rows),
+            self.keys.index_select(0, rows),
+            self.mask.index_select(0, rows),
+            self.fed.index_select(0, rows),
+            self.t,
+        )
+
+
+class Seq2Seq(nn.Module):
+    """Encoder and decoder over token ids.
+
+    As in the Transformer, the last id of a vocabulary is `<pad>`: its embedding is the zero vector for good, a decoder
+    starts from it, and it is never predicted, so there are V - 1 logits.
+    """
+
+    def __init__(self, c: Seq2SeqConfig, *, source_vocab: int, target_vocab: int) -> None:
+        super().__init__()
+        if c.tie_embeddings == "all" and source_vocab != target_vocab:
+            raise ValueError('tie_embeddings = "all" needs one vocabulary for source and target')
+        self.config = c
+        self.start_id = target_vocab - 1
+        self.target_embedding = _embedding(target_vocab, c.d_embedding)
+        self.source_embedding = self.target_embedding
+        if c.tie_embeddings != "all":
+            self.source_embedding = _embedding(source_vocab, c.d_embedding)
+        self.output = None
+        if c.tie_embeddings == "none":
+            self.output = nn.Linear(c.d_hidden, target_vocab - 1, bias=False)
+        self.encoder = Recurrent(
+            c.cell, c.d_embedding, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
+        )
+        d = c.d_hidden
+        self.feeds = c.feed_context or c.input_feeding or c.attention == "bahdanau"
+        d_in = c.d_embedding + d if self.feeds else c.d_embedding
+        self.decoder = Recurrent(c.cell, d_in, d, n_layers=c.n_layers, dropout=c.dropout)
+        self.dropout = Dropout(c.dropout)
+        self.score: DotScore | AdditiveScore = DotScore()
+        match c.attention:
+            case "bahdanau":
+                self.score = AdditiveScore(d, d, d)
+                self.w_s = nn.Linear(d // 2 if c.bidirectional else d, d)
+                self.w_t = nn.Linear(2 * d + c.d_embedding, 2 * d)
+            case "luong":
+                if c.score == "concat":
+                    self.score = AdditiveScore(d, d, d)
+                elif c.score != "dot":
+                    self.score = GeneralScore(d, d)
+                self.position = PredictedPosition(d) if c.window == "local-p" else None
+                self.w_c = nn.Linear(2 * d, d)
+
+    def forward(self, source: Tensor, source_mask: Tensor, target: Tensor, *, own: float = 0.0) -> Tensor:
+        """Teacher forcing: source [B, S], target [B, T] beginning with `<pad>`; hidden states [B, T, H].
+
+        With scheduled sampling (Bengio et al. 2015) a share `own` of the inputs are not the target's words but
+        what the model itself would have said.
+        """
+        hidden, _ = self._decode(self.start(source, source_mask), target, own)
+        return hidden
+
+    def alignment(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor | None:
+        """[B, T, S]: the attention paid to the source at every step; None without attention."""
+        return self._decode(self.start(source, source_mask), target, 0.0)[1]
+
+    def start(self, source: Tensor, source_mask: Tensor) -> Seq2SeqState:
+        lengths = source_mask.sum(dim=1)
+        order = _reversed(lengths, source.shape[1]) if self.config.reverse_source else None
+        read = source if order is None else source.gather(1, order)
+        memory, layers = self.encoder(self.dropout(self.source_embedding(read)), lengths)
+        if order is not None:
+            memory = memory.gather(1, order[..., None].expand_as(memory))
+        last = layers[-1][0]
+        fed = last if self.config.feed_context else torch.zeros_like(last)
+        if self.config.attention == "bahdanau":
+            # s_0 = tanh(W_s h_1), from the state of the backward reader, which has seen everything (section A.2.2).
+            s_0 = self.w_s(last.chunk(2, dim=-1)[-1] if self.config.bidirectional else last).tanh()
+            layers = [(s_0, *(torch.zeros_like(s_0) for _ in state[1:])) for state in layers]
+        return Seq2SeqState(layers, memory, self.score.keys(memory), source_mask, fed, 0)
+
+    def step(
+        self, tokens: Tensor, state: Seq2SeqState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, Seq2SeqState]:
+        """tokens [B] in, logits [B, V - 1] of the next one out; the attention [B, S] is appended to a list if given."""
+        hidden, weights, state = self._step(self.dropout(self.target_embedding(tokens)), state)
+        if attention is not None and weights is not None:
+            attention.append(weights)
+        return self.logits(hidden), state
+
+    @property
+    def device(self) -> torch.device:
+        return self.target_embedding.weight.device
+
+    @property
+    def projection(self) -> Tensor:
+        """[V - 1, H]: the output matrix, `<pad>` left out."""
+        return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.projection.T
+
+    def _decode(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
+        c = self.config
+        if c.attention == "bahdanau" or c.input_feeding or own:
+            return self._decode_stepwise(state, target, own)
+        e = self.dropout(self.target_embedding(target))
+        if c.feed_context:
+            e = torch.cat([e, state.fed[:, None].expand(-1, target.shape[1], -1)], dim=-1)
+        # Padding stands to the right of the words; the first position is the start, which looks like padding.
+        lengths = 1 + (target[:, 1:] != self.start_id).sum(dim=1)
+        s, _ = self.decoder(e, lengths, state.layers)
+        if c.attention == "none":
+            return self.dropout(s), None
+        attended = self._look(s, state)
+        return self._attentional(s, attended.context), attended.weights
+
+    def _decode_stepwise(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
+        hidden: list[Tensor] = []
+        weights: list[Tensor] = []
+        e = self.dropout(self.target_embedding(target))
+        for t in range(target.shape[1]):
+            x = e[:, t]
+            if own and t:
+                said = self.dropout(self.target_embedding(self.logits(hidden[-1]).argmax(dim=-1)))
+                x = torch.where(torch.rand(len(x), 1, device=x.device) < own, said, x)
+            h, w, state = self._step(x, state)
+            hidden.append(h)
+            weights += [] if w is None else [w]
+        return torch.stack(hidden, dim=1), torch.stack(weights, dim=1) if weights else None
+
+    def _step(self, e: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor | None, Seq2SeqState]:
+        """One position: what is projected onto the vocabulary [B, H], the attention [B, S], the next state."""
+        c, fed, weights = self.config, state.fed, None
+        if c.attention == "bahdanau":
+            # Eqs. 4-6: s_{i-1} asks, c_i is part of the input of s_i.
+            attended = attend(self.score(state.layers[-1][0][:, None], state.keys), state.memory, state.mask[:, None])
+            fed, weights = attended.context[:, 0], attended.weights[:, 0]
+        s, layers = self.decoder.step(torch.cat([e, fed], dim=-1) if self.feeds else e, state.layers)
+        match c.attention:
+            case "bahdanau":
+                # Section A.2.2: a maxout layer, t_k = max(t'_{2k-1}, t'_{2k}), with t' linear in s_i, c_i and y_{i-1}.
+                hidden = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
+                hidden = self.dropout(hidden)
+            case "luong":
+                attended = self._look(s[:, None], state)
+                hidden, weights = self._attentional(s, attended.context[:, 0]), attended.weights[:, 0]
+                fed = hidden
+            case "none":
+                hidden = self.dropout(s)
+        return hidden, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
+
+    def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
+        """Luong et al. 2015, section 3: states s [B, T, H], the first of them of step `state.t`, look at the source."""
+        scores, mask = self.score(s, state.keys), state.mask[:, None]
+        if self.config.window == "global":
+            return attend(scores, state.memory, mask)
+        lengths = state.mask.sum(dim=1)
+        if self.position is not None:
+            centres = self.position(s, lengths)
+            return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=True)
+        # Past the end of the source the window stays at its end, rather than to be empty.
+        t = torch.arange(state.t, state.t + s.shape[1], device=s.device)
+        centres = torch.minimum(t, lengths[:, None] - 1)
+        return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=False)
+
+    def _attentional(self, s: Tensor, context: Tensor) -> Tensor:
+        """Luong et al. 2015, Eq. 5: tanh(W_c [a_t ; s_t] + b_c), the attentional state."""
+        hidden: Tensor = self.dropout(self.w_c(torch.cat([context, s], dim=-1)).tanh())
+        return hidden
+
+
+def _embedding(vocab: int, width: int) -> nn.Embedding:
+    embedding = nn.Embedding(vocab, width, padding_idx=vocab - 1)
+    nn.init.normal_(embedding.weight, std=width**-0.5)
+    with torch.no_grad():
+        embedding.weight[-1].zero_()
+    return embedding
+
+
+def _reversed(lengths: Tensor, width: int) -> Tensor:
+    """[B, S]: each sentence's positions from its last word to its first; its end and padding stay where they are."""
+    positions = torch.arange(width, device=lengths.device)
+    last = lengths[:, None] - 2
+    return torch.where(positions <= last, last - positions, positions)

@@ -1,0 +1,62 @@
+"""What all predictors have in common, whatever their task: text in, something with a line of text out."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+from jumok.score.significance import Comparison
+from jumok.text.tokenizer import Tokenizers
+
+Done = Callable[[int], None]
+"""is told how many texts have been finished since it was told last"""
+
+
+def nobody(n: int) -> None:
+    """A `Done` that nobody listens to."""
+
+
+class LongTextWarning(UserWarning):
+    """A text is longer than any that the model has seen."""
+
+
+def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int | None:
+    """Warn once of texts (ids) that are longer than the longest of training; gives what to compare with next time."""
+    pieces = max(map(len, texts), default=0)
+    if longest is None or pieces <= longest:
+        return longest
+    said = f"a text of {pieces} pieces is longer than all that the model was trained on (at most {longest}):"
+    warnings.warn(f"{said} its output may be poor", LongTextWarning, stacklevel=3)
+    return None
+
+
+class Output(Protocol):
+    @property
+    def text(self) -> str:
+        """What a line of output says."""
+        ...
+
+
+class Predictor(Protocol):
+    """One loaded model, or several as an ensemble."""
+
+    tokenizers: Tokenizers
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]: ...
+
+    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> Sequence[Output]:
+        """Outputs in the order of the texts; `options` are those of the task, such as the fields of [decode]."""
+        ...
+
+    def plain(self, text: str, output: Any) -> dict[str, Any]:
+        """Everything about one output, for JSON."""
+        ...
+
+    def score(
+        self, examples: Sequence[Any], *, done: Done = nobody, **options: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Scores with intervals and signatures of the outputs for the examples, and the outputs."""
+        ...
+
+    def compare(self, other: Any, examples: Sequence[Any], *, done: Done = nobody, **options: Any) -> list[Comparison]:
+        """Is `other`, a predictor of the same kind, better on these examples?"""
+        ...
