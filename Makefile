@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+FONTS := $(VENV)/.fonts
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check fast system format bench golden docs clean
@@ -10,13 +11,24 @@ STAMP := $(VENV)/.installed
 help: ## This help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
 
-install: $(STAMP) ## The virtual environment with everything in it
+install: $(STAMP) $(FONTS) ## The virtual environment with everything in it; a Korean font for pictures
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch==2.13.0
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(STAMP)
+
+# Pictures of Korean text need a font that has it. Where none is found it is installed if that can be done without
+# asking; where it cannot, the rest works, and a picture that needs it says so.
+$(FONTS): $(STAMP)
+	@$(BIN)/python -c 'from jumok.picture import find_families; find_families("한글")' 2>/dev/null \
+	|| { test "$$(id -u)" = 0 && export DEBIAN_FRONTEND=noninteractive \
+	     && { timeout 120 apt-get -qq install -y fonts-nanum \
+	          || { timeout 300 apt-get -qq update && timeout 120 apt-get -qq install -y fonts-nanum; }; }; \
+	   } >/dev/null 2>&1 \
+	|| echo "note: no font with Hangul is installed (Debian: fonts-nanum); Korean pictures cannot be drawn"
+	@touch $(FONTS)
 
 demo: install ## Train the quickstart, score it, show samples, leave a model in runs/quickstart
 	$(BIN)/jumok demo

@@ -189,9 +189,8 @@ def test_missing_keys_are_named() -> None:
 
 
 def test_the_kinds_of_data_are_named() -> None:
-    assert mistakes({"data": {"kind": "web"}}) == {
-        "data.kind": "must be one of 'parallel', 'synthetic', 'labelled', 'tagged', 'text' (got 'web')"
-    }
+    kinds = "'parallel', 'synthetic', 'labelled', 'tagged', 'text', 'toy_reviews', 'toy_names', 'toy_grammar'"
+    assert mistakes({"data": {"kind": "web"}}) == {"data.kind": f"must be one of {kinds} (got 'web')"}
     assert mistakes({"data": {"problem": "reverse"}}) == {"data.kind": "is missing"}
 
 
