@@ -27,9 +27,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from jumok.assemble import build_model
 from jumok.data.batching import epoch_batches
-from jumok.models import EncoderDecoder, Seq2Seq, Seq2SeqConfig
+from jumok.models import EncoderDecoder, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from jumok.nn.recurrent import Recurrent
 from jumok.recipe import load_recipe
 from jumok.tasks.translation import Batch, make_batch, translation_loss
@@ -277,7 +276,8 @@ def beside_the_transformer(rounds: int, batches: list[Batch]) -> list[Row]:
     millions: dict[str, float] = {}
     for rung in ("transformer", *RUNGS):
         config = load_recipe(LADDER / f"{rung}.toml", find_data=False).model
-        model = build_model(config, source_vocab=VOCAB, target_vocab=VOCAB)
+        kind = Transformer if isinstance(config, TransformerConfig) else Seq2Seq
+        model = kind(config, source_vocab=VOCAB, target_vocab=VOCAB)
         millions[rung] = sum(parameter.numel() for parameter in model.parameters()) / 1e6
         works[rung] = training(model.train(), jumok_loss, batches)
     times = interleave(works, rounds=rounds, repeat={})

@@ -102,6 +102,7 @@ class Run:
         match self.recipe.data:
             case ParallelData() | SyntheticData() as data:
                 facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
+                facts["lowercase"] = self.recipe.tokenizer.lowercase
             case LabelledData() | TaggedData() | ToyReviews() | ToyNames() as data:
                 facts |= {"language": data.language, "labels": self.task.labels}
             case TextData() | ToyGrammar() as data:

@@ -193,7 +193,8 @@ def draw_bleu_by_length(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: P
         figure.set_size_inches(max(5.0, 1.3 * len(buckets) + 1.5), 3.8)
         figure.set_layout_engine("constrained")
         axes = figure.subplots()
-        for run, (name, scores) in enumerate(runs.items()):
+        for run, (name, unsorted) in enumerate(runs.items()):
+            scores = sorted(unsorted, key=lambda score: _bucket(score["name"], path))
             shift = 0.12 * (run - (len(runs) - 1) / 2)  # side by side, or the bars would hide each other
             at = [buckets.index(_bucket(score["name"], path)) + shift for score in scores]
             lows, highs = ([score[end] for score in scores] for end in ("low", "high"))

@@ -66,7 +66,7 @@ class Made(Translator):
     """A translator of made-up outputs that remembers the options it was given."""
 
     def __init__(self, outputs: list[str]) -> None:
-        self.source, self.target = "en", "ko"
+        self.source, self.target, self.lowercase = "en", "ko", False
         self.outputs = outputs
         self.options: list[dict[str, object]] = []
 

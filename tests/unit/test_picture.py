@@ -243,10 +243,10 @@ class TestBleuByLength:
         axes = figure.axes[0]
         assert [label.get_text() for label in axes.get_xticklabels()] == ["0–10\nn = 9", "11–20\nn = 8", "51+\nn = 7"]
         lines = [line for line in axes.lines if line.get_linestyle() == "-"]
-        assert [line.get_ydata() for line in lines] == [[30, 10], [32, 33]]
-        assert [[round(x) for x in line.get_xdata()] for line in lines] == [[0, 2], [1, 0]]
+        assert [list(line.get_ydata()) for line in lines] == [[30, 10], [33, 32]]
+        assert [[round(x) for x in line.get_xdata()] for line in lines] == [[0, 2], [0, 1]]
         bars = [[sorted(segment[:, 1]) for segment in bars.get_segments()] for bars in axes.collections]
-        assert bars == [[[28, 31], [11, 14]], [[30, 34], [31, 35]]]
+        assert bars == [[[28, 31], [11, 14]], [[31, 35], [30, 34]]]
         assert [text.get_text().strip() for text in figure.legends[0].get_texts()] == ["_rnn", "transformer"]
 
     @pytest.mark.parametrize("runs", [{}, {"run": []}, {"run": [bucket("bleu", 1, 1, 1, 1)]}])

@@ -78,7 +78,7 @@ def test_vectors_of_another_width_are_refused(file: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("sections", "message"),
     [
-        ({"model": {"tie_embeddings": "all", "d_hidden": 8}, "vectors": {"frozen": True}}, "vectors.frozen needs model"),
+        ({"model": {"tie_embeddings": "all", "d_hidden": 8}, "vectors": {"frozen": True}}, "vectors.frozen needs"),
         ({"model": {"tie_embeddings": "all", "d_hidden": 8}, "vectors": {"target": "x"}}, "vectors.source and vectors"),
     ],
 )

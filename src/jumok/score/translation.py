@@ -168,10 +168,11 @@ def bleu_by_length(
     *,
     edges: Sequence[int] = (10, 20, 30, 40, 50),
     target_language: str | None = None,
+    lowercase: bool = False,
     samples: int = 1000,
     seed: int = 12345,
 ) -> list[LengthBucket]:
-    """Cased BLEU by source length in whitespace-separated words, shortest first, without the empty buckets.
+    """BLEU (cased, unless told otherwise) by source length in words, shortest first, without the empty buckets.
 
     An edge is the largest length of its bucket; the last bucket has no upper end.
     """
@@ -180,7 +181,8 @@ def bleu_by_length(
             f"{len(sources)} sources, but {len(references)} references",
             right="one source for every reference, line by line",
         )
-    bleu, *_ = _metrics(target_language, samples=samples, seed=seed)
+    cased, lowered, *_ = _metrics(target_language, samples=samples, seed=seed)
+    bleu = lowered if lowercase else cased
     statistics = bleu.statistics(hypotheses, references)
     highs = sorted(set(edges))
     bucket_of = np.searchsorted(highs, [len(source.split()) for source in sources])

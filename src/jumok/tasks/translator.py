@@ -64,6 +64,7 @@ class Translator:
         self.source: str = facts["source"]
         self.target: str = facts["target"]
         self.longest: int | None = facts.get("longest")
+        self.lowercase: bool = facts.get("lowercase", False)
         self.decode = read_config(
             DecodeConfig,
             facts["decode"],
@@ -115,7 +116,7 @@ class Translator:
         sources, references = [pair.source for pair in examples], [pair.target for pair in examples]
         outputs = [prediction.text for prediction in self.predict(sources, done=done, **options)]
         scores = score_translations(outputs, references, target_language=self.target)
-        buckets = bleu_by_length(outputs, references, sources, target_language=self.target)
+        buckets = bleu_by_length(outputs, references, sources, target_language=self.target, lowercase=self.lowercase)
         return {
             "sentences": len(examples),
             "scores": {score.name: score.plain() for score in scores},

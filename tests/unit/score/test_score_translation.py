@@ -287,3 +287,13 @@ def test_quick_scores_are_the_scores():
         whole = {s.name: s.value for s in score_translations(HYPOTHESES, REFERENCES, target_language=language)}
         for name, value in quick_scores(HYPOTHESES, REFERENCES, target_language=language).items():
             assert value == pytest.approx(whole[name])
+
+
+def test_bleu_by_length_of_a_model_without_capitals():
+    lowered = [line.lower() for line in REFERENCES]
+    sources = ["a b c"] * len(REFERENCES)
+    (cased,) = bleu_by_length(lowered, REFERENCES, sources)
+    (fair,) = bleu_by_length(lowered, REFERENCES, sources, lowercase=True)
+    assert cased.score.value < 90
+    assert fair.score.value == pytest.approx(100)
+    assert "case:lc" in fair.score.signature
