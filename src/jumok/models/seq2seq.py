@@ -97,7 +97,7 @@ class Seq2SeqState:
     """[B, S, .]: what scores are computed with"""
     mask: Tensor
     fed: Tensor
-    """[B, H]: the last attentional state (input feeding), or the encoder's last state (feed_context)"""
+    """[B, H]: the last context (Bahdanau) or attentional state (Luong), or the encoder's last state (feed_context)"""
     t: int
 
     def select(self, rows: Tensor) -> "Seq2SeqState":
@@ -185,10 +185,11 @@ class Seq2Seq(nn.Module):
         self, tokens: Tensor, state: Seq2SeqState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, Seq2SeqState]:
         """tokens [B] in, logits [B, V - 1] of the next one out; the attention [B, S] is appended to a list if given."""
-        hidden, weights, state = self._step(self.dropout(self.target_embedding(tokens)), state)
+        e = self.dropout(self.target_embedding(tokens))
+        s, weights, state = self._step(e, state)
         if attention is not None and weights is not None:
             attention.append(weights)
-        return self.logits(hidden), state
+        return self.logits(self._output(s, state.fed, e)), state
 
     @property
     def device(self) -> torch.device:
@@ -218,39 +219,43 @@ class Seq2Seq(nn.Module):
         return self._attentional(s, attended.context), attended.weights
 
     def _decode_stepwise(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
-        hidden: list[Tensor] = []
+        steps: list[tuple[Tensor, Tensor, Tensor]] = []
         weights: list[Tensor] = []
-        e = self.dropout(self.target_embedding(target))
-        for t in range(target.shape[1]):
-            x = e[:, t]
-            if own and t:
-                said = self.dropout(self.target_embedding(self.logits(hidden[-1]).argmax(dim=-1)))
-                x = torch.where(torch.rand(len(x), 1, device=x.device) < own, said, x)
-            h, w, state = self._step(x, state)
-            hidden.append(h)
+        for e in self.dropout(self.target_embedding(target)).unbind(dim=1):
+            if own and steps:
+                said = self.dropout(self.target_embedding(self.logits(self._output(*steps[-1])).argmax(dim=-1)))
+                e = torch.where(torch.rand(len(e), 1, device=e.device) < own, said, e)
+            s, w, state = self._step(e, state)
+            steps.append((s, state.fed, e))
             weights += [] if w is None else [w]
-        return torch.stack(hidden, dim=1), torch.stack(weights, dim=1) if weights else None
+        # What is projected onto the vocabulary is not needed on the way: it is computed for all steps together.
+        hidden = self._output(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
+        return hidden, torch.stack(weights, dim=1) if weights else None
 
     def _step(self, e: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor | None, Seq2SeqState]:
-        """One position: what is projected onto the vocabulary [B, H], the attention [B, S], the next state."""
+        """One position: the decoder's state [B, H], the attention [B, S], and what the next step needs."""
         c, fed, weights = self.config, state.fed, None
         if c.attention == "bahdanau":
             # Eqs. 4-6: s_{i-1} asks, c_i is part of the input of s_i.
             attended = attend(self.score(state.layers[-1][0][:, None], state.keys), state.memory, state.mask[:, None])
             fed, weights = attended.context[:, 0], attended.weights[:, 0]
         s, layers = self.decoder.step(torch.cat([e, fed], dim=-1) if self.feeds else e, state.layers)
-        match c.attention:
+        if c.attention == "luong":
+            attended = self._look(s[:, None], state)
+            fed, weights = self._attentional(s, attended.context[:, 0]), attended.weights[:, 0]
+        return s, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
+
+    def _output(self, s: Tensor, fed: Tensor, e: Tensor) -> Tensor:
+        """What is projected onto the vocabulary, from a step's state, what it left in `fed`, and its input."""
+        match self.config.attention:
             case "bahdanau":
                 # Section A.2.2: a maxout layer, t_k = max(t'_{2k-1}, t'_{2k}), with t' linear in s_i, c_i and y_{i-1}.
-                hidden = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).amax(dim=-1)
-                hidden = self.dropout(hidden)
+                t: Tensor = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).max(dim=-1).values
+                return self.dropout(t)
             case "luong":
-                attended = self._look(s[:, None], state)
-                hidden, weights = self._attentional(s, attended.context[:, 0]), attended.weights[:, 0]
-                fed = hidden
+                return fed
             case "none":
-                hidden = self.dropout(s)
-        return hidden, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
+                return self.dropout(s)
 
     def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
         """Luong et al. 2015, section 3: states s [B, T, H], the first of them of step `state.t`, look at the source."""

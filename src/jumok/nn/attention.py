@@ -6,6 +6,7 @@ attended to.
 
 from dataclasses import dataclass
 from math import sqrt
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -156,9 +157,45 @@ class AdditiveScore(nn.Module):
         return keys
 
     def forward(self, s: Tensor, keys: Tensor) -> Tensor:
-        hidden = (self.w(s)[:, :, None] + keys[:, None]).tanh()  # [B, T, S, d]
-        scores: Tensor = self.v(hidden)[..., 0]
+        q, v = self.w(s), self.v.weight[0]
+        if q.shape[1] == 1:  # one step: small enough to be kept for its gradient
+            return _every_pair(q, keys) @ v
+        scores: Tensor = _AdditiveScores.apply(q, keys, v)  # type: ignore[no-untyped-call]
         return scores
+
+
+def _every_pair(q: Tensor, k: Tensor) -> Tensor:
+    """tanh(q_i + k_j), [B, T, S, d]."""
+    return (q[:, :, None] + k[:, None]).tanh_()
+
+
+class _AdditiveScores(torch.autograd.Function):
+    """v . tanh(q_i + k_j), a few sentences at a time: their pairs are made, used in the cache, and made again backward.
+
+    All pairs of a batch, [B, T, S, d], would be its largest tensor by far, and are never there together.
+    """
+
+    FLOATS = 1 << 17
+
+    @staticmethod
+    def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        ctx.save_for_backward(q, k, v)
+        few = max(1, _AdditiveScores.FLOATS // (q[0].numel() * k.shape[1]))
+        ctx.parts = [slice(at, at + few) for at in range(0, len(q), few)]
+        return torch.cat([_every_pair(q[part], k[part]) @ v for part in ctx.parts])
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, ...]:
+        q, k, v = ctx.saved_tensors
+        grad_q, grad_k, grad_v = torch.empty_like(q), torch.empty_like(k), torch.zeros_like(v)
+        for part in ctx.parts:
+            pairs, g = _every_pair(q[part], k[part]), grad[part, ..., None]
+            grad_v += g.flatten() @ pairs.flatten(0, 2)
+            torch.addcmul(g, pairs, pairs * g, value=-1, out=pairs)  # g (1 - tanh^2)
+            torch.sum(pairs, dim=2, out=grad_q[part])
+            torch.sum(pairs, dim=1, out=grad_k[part])
+        return grad_q.mul_(v), grad_k.mul_(v), grad_v
 
 
 class PredictedPosition(nn.Module):

@@ -20,6 +20,10 @@ from jumok.nn.dropout import Dropout
 Cell = Literal["elman", "lstm", "gru"]
 GATES: dict[Cell, int] = {"elman": 1, "lstm": 4, "gru": 3}
 
+# The gradient of what goes into tanh, g (1 - y^2), and into the sigmoid, g y (1 - y), each in one pass.
+tanh_gradient = torch.ops.aten.tanh_backward.grad_input
+sigmoid_gradient = torch.ops.aten.sigmoid_backward.grad_input
+
 State = tuple[Tensor, ...]
 """(h,) or, of an LSTM, (h, c); [B, H] each"""
 
@@ -213,10 +217,9 @@ class _Unrolled(torch.autograd.Function):
                     c = torch.mul(f, h[1][:k], out=h[1][:k]).addcmul_(i, new)
                     torch.mul(o, torch.tanh(c, out=extra[at : at + k]), out=h[0][:k])
                 case "gru":
+                    assert bias is not None
                     assert extra is not None
-                    torch.mm(h[0][:k], w.T, out=g)
-                    if bias is not None:
-                        g += bias
+                    torch.addmm(bias, h[0][:k], w.T, out=g)
                     extra[at : at + k] = g[:, 2 * width :]
                     g[:, : 2 * width].add_(a[at : at + k, : 2 * width]).sigmoid_()
                     r, z, new = g.chunk(3, dim=1)
@@ -240,34 +243,35 @@ class _Unrolled(torch.autograd.Function):
             d += grad_out[at : at + k]
             match ctx.cell:
                 case "elman":
-                    torch.addcmul(d, d, g * g, value=-1, out=da)
-                    torch.mm(da, w, out=d)
+                    torch.mm(tanh_gradient(d, g, grad_input=da), w, out=d)
                 case "lstm":
-                    (dc,), t = rest, extra[at : at + k]
+                    dc, t = rest[0][:k], extra[at : at + k]
                     i, f, new, o = g.chunk(4, dim=1)
-                    do = d * o
-                    dc[:k] += torch.addcmul(do, do, t * t, value=-1)
                     d_i, d_f, d_new, d_o = da.chunk(4, dim=1)
-                    torch.mul(dc[:k], new, out=d_i)
-                    torch.mul(dc[:k], cells[at : at + k], out=d_f)
-                    torch.mul(dc[:k], i, out=d_new)
+                    d_t = d * o
+                    dc += tanh_gradient(d_t, t, grad_input=d_t)
+                    torch.mul(dc, new, out=d_i)
+                    torch.mul(dc, cells[at : at + k], out=d_f)
+                    torch.mul(dc, i, out=d_new)
                     torch.mul(d, t, out=d_o)
-                    dc[:k] *= f
-                    for part, gate in ((slice(0, 2 * width), g[:, : 2 * width]), (slice(3 * width, None), o)):
-                        da[:, part] *= torch.addcmul(gate, gate, gate, value=-1)
-                    d_new -= d_new * new * new
+                    dc *= f
+                    d_if = da[:, : 2 * width]
+                    sigmoid_gradient(d_if, g[:, : 2 * width], grad_input=d_if)
+                    tanh_gradient(d_new, new, grad_input=d_new)
+                    sigmoid_gradient(d_o, o, grad_input=d_o)
                     torch.mm(da, w, out=d)
                 case "gru":
-                    r, z, new = g.chunk(3, dim=1)
-                    u, db = extra[at : at + k], grad_b[at : at + k]
-                    d_new = d * (1 - z)
-                    d_new -= d_new * new * new
-                    da[:, width : 2 * width] = d * (before[at : at + k] - new) * z * (1 - z)
-                    da[:, :width] = d_new * u * r * (1 - r)
-                    da[:, 2 * width :] = d_new
-                    db[:, : 2 * width] = da[:, : 2 * width]
+                    db, kept = grad_b[at : at + k], d * g[:, width : 2 * width]
+                    r, _, new = g.chunk(3, dim=1)
+                    d_r, d_z, d_new = da.chunk(3, dim=1)
+                    torch.sub(d, kept, out=d_new)
+                    tanh_gradient(d_new, new, grad_input=d_new)
+                    torch.mul(d_new, extra[at : at + k], out=d_r)
+                    torch.sub(before[at : at + k], new, out=d_z).mul_(d)
+                    d_rz = da[:, : 2 * width]
+                    db[:, : 2 * width] = sigmoid_gradient(d_rz, g[:, : 2 * width], grad_input=d_rz)
                     torch.mul(d_new, r, out=db[:, 2 * width :])
-                    torch.addmm(d * z, db, w, out=d)
+                    torch.addmm(kept, db, w, out=d)
         grad_w = grad_b.T @ before
         grad_bias = grad_b.sum(dim=0) if ctx.has_bias else None
         return None, grad_a, grad_w, grad_bias, None, None, dh, *rest
