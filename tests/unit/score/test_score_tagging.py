@@ -135,7 +135,7 @@ def test_the_f1_of_every_type_is_that_of_seqevals_report(case):
 def test_intervals_contain_the_value():
     predicted, gold = noisy(0.3, 300, seed=1)
     scores = score_tags(predicted, gold)
-    assert [score.name for score in scores] == "span_f1 precision recall tag_accuracy f1_LOC f1_PER".split()
+    assert [score.name for score in scores] == ["span_f1", "precision", "recall", "tag_accuracy", "f1_LOC", "f1_PER"]
     for score in scores:
         assert 0 < score.low < score.value < score.high < 100
         assert (score.n, score.signature) == (300, "conlleval spans, bootstrap 1000, seed 12345, 95%")
