@@ -1,16 +1,21 @@
 """Recipes: defaults filled in, every mistake named by its path, overrides, and data files found."""
 
+import re
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from jumok.data.corpus import ParallelData, SyntheticData
+from jumok.data.corpus import DataConfig, LabelledData, ParallelData, SyntheticData, TaggedData, TextData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models.transformer import TransformerConfig
-from jumok.recipe import Recipe, decode_options, load_recipe, parse_recipe, recipe_tree
+from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
+from jumok.recipe import Recipe, TaskConfig, decode_options, load_recipe, parse_recipe, recipe_tree
+from jumok.tasks.classification import ClassificationConfig
+from jumok.tasks.language_model import LanguageModelConfig
+from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.tokenizer import TokenizerConfig
 from jumok.train.loop import TrainConfig
@@ -539,3 +544,120 @@ def test_what_a_recurrent_model_cannot_be(tree: dict[str, Any], message: str) ->
     data = {"kind": "synthetic", "problem": "copy"}
     with pytest.raises(RecipeError, match=message):
         parse_recipe({"data": data, **tree}, where="test")
+
+
+# what goes with what
+
+DATA: dict[str, DataConfig] = {
+    "parallel": ParallelData(source="en", target="ko"),
+    "synthetic": SyntheticData(problem="copy"),
+    "labelled": LabelledData(),
+    "tagged": TaggedData(),
+    "text": TextData(),
+}
+MODELS: dict[str, ModelConfig] = {"transformer": TransformerConfig(), "seq2seq": Seq2SeqConfig(), "rnn": RnnConfig()}
+FITS: dict[str, tuple[TaskConfig, set[str], set[str], set[str]]] = {
+    "translation": (
+        TranslationConfig(),
+        {"parallel", "synthetic"},
+        {"transformer", "seq2seq"},
+        {"perplexity", "bleu", "exact_match"},
+    ),
+    "classification": (ClassificationConfig(), {"labelled"}, {"rnn"}, {"perplexity", "accuracy", "macro_f1"}),
+    "tagging": (TaggingConfig(), {"tagged"}, {"rnn"}, {"perplexity", "span_f1", "tag_accuracy"}),
+    "language_model": (LanguageModelConfig(), {"text"}, {"rnn"}, {"perplexity", "bits_per_byte"}),
+}
+METRICS = sorted(set().union(*(fits[3] for fits in FITS.values())))
+each_task = pytest.mark.parametrize("task", FITS)
+
+
+@each_task
+def test_what_does_not_fit_the_task_is_named_and_nothing_else(task: str) -> None:
+    config, data_kinds, model_kinds, metrics = FITS[task]
+    for data, model, metric in product(DATA, MODELS, METRICS):
+        wrong = []
+        if data not in data_kinds:
+            wrong.append(f'data.kind = "{data}"')
+        if model not in model_kinds:
+            wrong.append(f'model.kind = "{model}"')
+        if metric not in metrics:
+            wrong.append(f'train.metric = "{metric}"')
+        said = []
+        try:
+            Recipe(task=config, data=DATA[data], model=MODELS[model], train=TrainConfig(metric=metric))  # type: ignore[arg-type]
+        except ValueError as error:
+            said = str(error).splitlines()
+        assert [line.partition(" does not fit ")[0] for line in said] == wrong
+        assert all(f'task.kind = "{task}", ' in line for line in said)
+
+
+@pytest.mark.parametrize(
+    ("tree", "said"),
+    [
+        (
+            {"task": {"kind": "tagging"}, "data": SYNTHETIC, "train": {"metric": "bleu"}},
+            [
+                r'data.kind = "synthetic" does not fit task.kind = "tagging", "tagged"( or "\w+")* does',
+                r'model.kind = "transformer" does not fit task.kind = "tagging", "rnn"( or "\w+")* does',
+                r'train.metric = "bleu" does not fit task.kind = "tagging", "perplexity" or "span_f1" or',
+            ],
+        ),
+        (
+            {"data": {"kind": "text"}, "model": {"kind": "rnn"}, "train": {"metric": "accuracy"}},
+            [
+                r'data.kind = "text" does not fit task.kind = "translation", "parallel" or "synthetic" does',
+                r'model.kind = "rnn" does not fit task.kind = "translation", "transformer" or "seq2seq" does',
+                r'train.metric = "accuracy" does not fit task.kind = "translation"',
+            ],
+        ),
+        (
+            {
+                "task": {"kind": "language_model"},
+                "data": {"kind": "labelled"},
+                "model": {"kind": "rnn", "bidirectional": True},
+                "decode": {"coverage_penalty": 0.2},
+            },
+            [
+                r'data.kind = "labelled" does not fit task.kind = "language_model", "text"',
+                "decode.coverage_penalty counts attention, and the model has none",
+                "model.bidirectional must be false for a language model",
+            ],
+        ),
+    ],
+)
+def test_everything_that_does_not_fit_is_named_at_once(tree: dict[str, Any], said: list[str]) -> None:
+    with pytest.raises(RecipeError, match=f"{len(said)} errors") as caught:
+        parse_recipe(tree, where="recipe.toml")
+    lines = [line.strip() for line in (caught.value.right or "").splitlines()]
+    assert len(lines) == len(said)
+    for line, pattern in zip(lines, said, strict=True):
+        assert re.match(f"the recipe: {pattern}", line), line
+
+
+@pytest.mark.parametrize(("task", "data"), [("classification", "labelled"), ("tagging", "tagged")])
+def test_labels_may_be_read_both_ways(task: str, data: str) -> None:
+    tree = {"task": {"kind": task}, "data": {"kind": data}, "model": {"kind": "rnn", "bidirectional": True}}
+    assert parse_recipe(tree, where="x").model == RnnConfig(bidirectional=True)
+
+
+@each_task
+def test_a_recipe_of_every_task_survives_being_written_and_read(task: str) -> None:
+    config, data_kinds, model_kinds, _ = FITS[task]
+    recipe = Recipe(task=config, data=DATA[min(data_kinds)], model=MODELS[min(model_kinds)])
+    assert parse_recipe(recipe_tree(recipe), where="x") == recipe
+
+
+@pytest.mark.parametrize("kind", ["labelled", "tagged", "text"])
+def test_listed_files_are_found(kind: str, write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = {"labelled": "classification", "tagged": "tagging", "text": "language_model"}[kind]
+    (tmp_path / "data").mkdir()
+    for path in (tmp_path / "train", tmp_path / "data" / "dev"):
+        path.write_text("", "utf-8")
+    monkeypatch.setenv("JUMOK_DATA", str(tmp_path / "data"))
+    text = (
+        f'[task]\nkind = "{task}"\n[model]\nkind = "rnn"\n[data]\nkind = "{kind}"\ntrain = ["train"]\ndev = ["dev"]\n'
+    )
+    data = load_recipe(write(text)).data
+    assert (data.files("train"), data.files("dev")) == ([str(tmp_path / "train")], [str(tmp_path / "data" / "dev")])  # type: ignore[union-attr]
+    with pytest.raises(RecipeError, match="no such data file: nowhere"):
+        load_recipe(write(text + 'test = ["nowhere"]\n'))

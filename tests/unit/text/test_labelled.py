@@ -126,7 +126,7 @@ def test_a_file_of_a_header_alone_or_of_nothing(write: Write) -> None:
 @pytest.mark.parametrize("read", [labelled, sentences], ids=["labelled", "tagged"])
 def test_bytes_that_are_no_utf8_are_named(write: Write, read: Callable[[Path], object]) -> None:
     path = write(b"text\tlabel\none\ta\n\xffwo\tb\n")
-    assert wrong(read, path).where == f"{path}:3"
+    assert wrong(read, path).where == f"{path}:3, byte 1"
 
 
 @pytest.mark.parametrize("read", [labelled, sentences], ids=["labelled", "tagged"])

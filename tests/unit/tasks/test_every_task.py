@@ -1,0 +1,285 @@
+"""What the predictor of every task over one text must satisfy, and the training that makes it."""
+
+import json
+import os
+import shutil
+import signal
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+
+from jumok.assemble import build_model
+from jumok.errors import CheckpointError, InputError
+from jumok.predictor import Classifier, Generator, Tagger, load
+from jumok.prepare import prepare
+from jumok.recipe import FITTING, parse_recipe
+from jumok.text.labelled import Labelled, Tagged
+from jumok.train.loop import Finished, Step
+
+PREDICTORS = {"classification": Classifier, "tagging": Tagger, "language_model": Generator}
+TEXTS = {
+    "classification": ["the sun sits here", "a dog", "비", "runs the cat today slowly", "sun"],
+    "tagging": ["Abc de F", "a", "Fa Ce bb", "fed", "c d Ed a"],
+    "language_model": ["the cat sat", "the", "the cat sat on the mat and", "the cat sat on", "the cat"],
+}
+EMPTY = ["", " ", "   \u3000 "]
+each_task = pytest.mark.parametrize("task", PREDICTORS)
+
+
+def numbers(output):
+    """What is said of an output in numbers."""
+    match output:
+        case _ if hasattr(output, "log_prob"):
+            return [output.log_prob]
+        case _ if isinstance(output.probabilities, dict):
+            return list(output.probabilities.values())
+        case _:
+            return output.probabilities
+
+
+def text_of(example):
+    match example:
+        case Labelled():
+            return example.text
+        case Tagged():
+            return " ".join(example.words)
+        case _:
+            return example
+
+
+# predictors
+
+
+@each_task
+def test_a_run_loads_as_the_predictor_of_its_task(runs, task):
+    run = runs(task)
+    assert type(run.predictor) is PREDICTORS[task]
+    assert type(load(run.folder / "model")) is PREDICTORS[task]
+
+
+@each_task
+def test_a_call_gives_the_lines_of_the_outputs(runs, task):
+    outputs = runs(task).predictor.predict(TEXTS[task])
+    assert runs(task).predictor(TEXTS[task]) == [output.text for output in outputs]
+    assert runs(task).predictor([]) == []
+
+
+@each_task
+def test_everything_about_an_output_is_json(runs, task):
+    predictor = runs(task).predictor
+    for text, output in zip(TEXTS[task], predictor.predict(TEXTS[task]), strict=True):
+        plain = json.loads(json.dumps(predictor.plain(text, output), ensure_ascii=False))
+        assert (
+            plain.keys()
+            == {
+                "classification": {"text", "probability", "probabilities", "words"},
+                "tagging": {"words", "tags", "probabilities", "spans"},
+                "language_model": {"text", "log_prob", "alternatives"},
+            }[task]
+        )
+
+
+@each_task
+def test_outputs_do_not_depend_on_the_batch(runs, task):
+    predictor, texts = runs(task).predictor, [*TEXTS[task], *EMPTY]
+    together = predictor.predict(texts)
+    for order in (range(len(texts))[::-1], [3, 0, 5, 2, 7, 4, 1, 6]):
+        for i, output in zip(order, predictor.predict([texts[i] for i in order]), strict=True):
+            assert output.text == together[i].text
+            assert numbers(output) == pytest.approx(numbers(together[i]), abs=2e-5)
+    for text, expected in zip(texts, together, strict=True):
+        (alone,) = predictor.predict([text])
+        assert alone.text == expected.text
+        assert numbers(alone) == pytest.approx(numbers(expected), abs=2e-5)
+
+
+@each_task
+def test_texts_without_a_word_are_answered(runs, task):
+    predictor = runs(task).predictor
+    found = predictor([*EMPTY, TEXTS[task][0]])
+    assert found[-1] == predictor([TEXTS[task][0]])[0]
+    assert len(set(found[:3])) == 1  # no text is like any other
+    assert found[0] in {"classification": {"good", "bad"}, "tagging": {""}}.get(task, {found[0]})
+    assert predictor(EMPTY) == found[:3]
+
+
+@each_task
+def test_one_is_told_of_every_text(runs, task, held_out):
+    told, predictor = [], runs(task).predictor
+    predictor.predict([*TEXTS[task], *EMPTY], done=told.append)
+    assert sum(told) == len(TEXTS[task]) + len(EMPTY)
+    told.clear()
+    predictor.score(held_out(task), done=told.append)
+    assert sum(told) == len(held_out(task))
+
+
+@each_task
+def test_the_scores_of_a_run_are_those_of_its_predictor(runs, task, held_out):
+    examples = held_out(task)
+    result, outputs = runs(task).predictor.score(examples)
+    stored = json.loads((runs(task).folder / "scores.json").read_text())
+    assert stored.keys() == {"dev", "test"}
+    assert stored["test"] == json.loads(json.dumps(result))
+    assert result["sentences"] == len(examples) == 60
+    for name, score in result["scores"].items():
+        assert score["name"] == name
+        assert score["n"] == 60
+        assert score["low"] <= score["value"] <= score["high"]
+    if task != "language_model":
+        assert outputs == runs(task).predictor([text_of(example) for example in examples])
+    card = (runs(task).folder / "model/README.md").read_text()
+    assert all(f"| test | {name} |" in card for name in result["scores"])
+
+
+@each_task
+def test_a_run_is_not_better_than_itself(runs, task, held_out):
+    predictor = runs(task).predictor
+    found = predictor.compare(load(runs(task).folder), held_out(task))
+    assert found != []
+    assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in found)
+    scores = predictor.score(held_out(task))[0]["scores"]
+    assert all(c.a == pytest.approx(scores[c.metric]["value"], abs=1e-4) for c in found)
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_options_of_decoding_are_refused_where_nothing_is_decoded(runs, task, held_out):
+    predictor, examples = runs(task).predictor, held_out(task)
+    with pytest.raises(InputError, match="has no option beam"):
+        predictor.predict(TEXTS[task], beam=2)
+    with pytest.raises(InputError, match="has no option beam"):
+        predictor.score(examples, beam=2)
+    with pytest.raises(InputError, match="has no option beam"):
+        predictor.compare(predictor, examples, beam=2)
+
+
+# ensembles
+
+
+@each_task
+def test_a_run_with_itself_is_like_one(runs, task, held_out):
+    one, two = runs(task).predictor, load(runs(task).folder, runs(task).folder, device="cpu")
+    assert len(two.models) == 2
+    for a, b in zip(one.predict(TEXTS[task]), two.predict(TEXTS[task]), strict=True):
+        assert a.text == b.text
+        assert numbers(a) == pytest.approx(numbers(b), abs=1e-5)
+    examples = held_out(task)
+    ours, theirs = one.score(examples)[0]["scores"], two.score(examples)[0]["scores"]
+    for name in ours:
+        assert theirs[name]["value"] == pytest.approx(ours[name]["value"], abs=1e-3)
+
+
+@pytest.mark.parametrize(("one", "other"), list(permutations(PREDICTORS, 2)))
+def test_runs_of_different_tasks_are_no_ensemble(runs, one, other):
+    with pytest.raises(CheckpointError, match="must share their task and their vocabulary") as caught:
+        load(runs(one).folder, runs(other).folder)
+    assert str(runs(other).folder / "model") in str(caught.value.where)
+
+
+def altered(model, folder, **facts):
+    """A copy of a model folder that says something else of itself."""
+    shutil.copytree(model, folder)
+    (folder / "manifest.json").unlink(missing_ok=True)
+    config = json.loads((folder / "config.json").read_text())
+    config["jumok"] |= facts
+    (folder / "config.json").write_text(json.dumps(config))
+    return folder
+
+
+def test_the_task_decides_even_with_the_same_labels_and_pieces(runs, tmp_path):
+    run = runs("classification").folder
+    folder = altered(run / "model", tmp_path / "model", task={"kind": "tagging"})
+    with pytest.raises(CheckpointError, match="must share"):
+        load(run, folder)
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_runs_with_other_labels_are_no_ensemble(runs, task, tmp_path):
+    folder = altered(runs(task).folder / "model", tmp_path / "model", labels=runs(task).predictor.labels[::-1])
+    assert load(folder)([TEXTS[task][0]]) != runs(task).predictor([TEXTS[task][0]])
+    with pytest.raises(CheckpointError, match="must share"):
+        load(runs(task).folder, folder)
+
+
+# training
+
+
+@pytest.fixture
+def prepared(tree, tmp_path):
+    def prepared_task(task):
+        recipe = parse_recipe(tree(task), where="test")
+        found = prepare(recipe, tmp_path)
+        torch.manual_seed(1)
+        sizes = {**found.tokenizers.sizes, "n_labels": len(found.labels)}
+        return found, build_model(recipe.model, task, **sizes).eval()
+
+    return prepared_task
+
+
+@each_task
+def test_the_loss_is_a_sum_over_examples(prepared, task):
+    """So that batches, accumulation and padding do not change it."""
+    found, model = prepared(task)
+    examples = np.arange(9)
+    with torch.no_grad():
+        together = found.loss(model, found.batch(examples), done=0.0)
+        alone = [found.loss(model, found.batch(examples[i : i + 1]), done=0.0) for i in examples]
+    assert together.count == sum(loss.count for loss in alone)
+    assert float(together.total) == pytest.approx(sum(float(loss.total) for loss in alone), rel=1e-5)
+
+
+@each_task
+def test_an_epoch_has_every_example_once_in_an_order_of_its_own(prepared, task):
+    found, _ = prepared(task)
+    epochs = [np.concatenate(list(found.batches(epoch))).tolist() for epoch in (0, 0, 1)]
+    assert sorted(epochs[0]) == sorted(epochs[2]) == list(range(len(found.train)))
+    assert epochs[0] == epochs[1]
+    if task != "language_model":  # whose lines are all the same
+        assert epochs[0] != epochs[2]
+
+
+@each_task
+def test_examples_are_named_as_a_person_knows_them(prepared, task):
+    found, _ = prepared(task)
+    longest = max(range(9), key=lambda i: len(found.train.fields["text"][i]))
+    text = found.tokenizer.decode(found.train.fields["text"][longest].tolist())
+    assert text
+    assert found.name(np.arange(9)).startswith("9 ")
+    assert repr(text) in found.name(np.arange(9))
+
+
+@each_task
+def test_an_evaluation_gives_every_metric_that_fits_the_task(prepared, task):
+    found, model = prepared(task)
+    scores = found.evaluate(model)
+    assert scores.keys() == set(FITTING[task][2])
+    assert all(np.isfinite(value) for value in scores.values())
+
+
+@each_task
+def test_a_new_model_is_about_as_sure_as_a_die(prepared, task):
+    found, model = prepared(task)
+    choices = len(found.labels) or found.tokenizer.vocab_size - 1
+    assert found.evaluate(model)["perplexity"] == pytest.approx(choices, rel=0.25)
+
+
+@each_task
+def test_interrupted_and_resumed_equals_uninterrupted(tree, train, tmp_path, task):
+    often = {"evaluate_every": 2, "save_every": 2, "keep_last": 2, "final": "average"}
+    wanted = tree(task, model={"dropout": 0.3}, train={"steps": 6, "batch_tokens": 64, **often})
+    _, whole = train(wanted, tmp_path / "whole")
+
+    def stop(event):
+        if isinstance(event, Step) and event.step == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    outcome, first = train(wanted, tmp_path / "parts", at=stop)
+    assert (outcome.finished, outcome.signal) == (Finished(3, "interrupted"), signal.SIGTERM)
+    assert not (tmp_path / "parts/model").exists()
+    _, second = train(wanted, tmp_path / "parts")
+    losses = [[(e.step, e.loss) for e in events if isinstance(e, Step)] for events in (whole, [*first, *second])]
+    assert len(losses[0]) == 6
+    assert losses[0] == losses[1]
+    for name in ("model/model.safetensors", "scores.json"):
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()

@@ -1,0 +1,161 @@
+"""Language modelling: a line that is learned by heart, and likelihoods equal to torch's cross-entropy."""
+
+from math import exp, log
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from jumok.errors import InputError, RecipeError
+from jumok.models import RnnConfig, RnnLanguageModel
+from jumok.tasks.language_model import (
+    bits_per_byte_from,
+    encode_lines,
+    likelihood,
+    make_batch,
+    perplexity_from,
+)
+from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
+
+LINE = "the cat sat on the mat and the dog lay by the door"
+LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc def 가나"])
+LINES = ["abc de", "가나 a", "f", "cab fed bad cab"]
+
+
+def untrained(seed=1):
+    torch.manual_seed(seed)
+    model = RnnLanguageModel(RnnConfig(d_embedding=8, d_hidden=8, dropout=0.0), vocab=LETTERS.vocab_size).eval()
+    with torch.no_grad():
+        model.reader.embedding.weight[:-1] *= 10  # far from even
+    return model
+
+
+def cost(model, ids):
+    """Minus the log-probability of pieces, by torch, from the start on."""
+    read = torch.tensor([[LETTERS.pad_id, *ids[:-1]]])
+    with torch.no_grad():
+        return float(F.cross_entropy(model.logits(model(read))[0].double(), torch.tensor(ids), reduction="sum"))
+
+
+# a line
+
+
+def test_a_line_is_learned_by_heart(runs, held_out):
+    predictor = runs("language_model").predictor
+    scores = predictor.score(held_out("language_model"))[0]["scores"]
+    assert 1 <= scores["perplexity"]["value"] < 1.5
+    for start in ("the cat sat", "the cat", "the cat sat on the mat and the dog", LINE):
+        assert predictor([start]) == [LINE]
+
+
+def test_beams_give_alternatives(runs):
+    (found,) = runs("language_model").predictor.predict(["the cat sat"], method="beam", beam=3, n_best=3)
+    assert found.text == LINE
+    assert len(found.alternatives) == 2
+    assert all(text.startswith("the cat sat") and text != LINE for text in found.alternatives)
+
+
+def test_samples_follow_their_seed(runs):
+    predictor = runs("language_model").predictor
+    options = {"method": "sample", "temperature": 5.0}
+    outputs = {seed: predictor.predict(["the cat"], seed=seed, **options)[0] for seed in (1, 2, 3)}
+    assert outputs[1] == predictor.predict(["the cat"], seed=1, **options)[0]
+    assert len({output.text for output in outputs.values()}) > 1
+
+
+def test_an_output_has_room(runs):
+    predictor = runs("language_model").predictor
+    assert predictor.predict(["the cat sat"], max_extra=2)[0].text == "the cat sat on the"
+
+
+def test_the_log_probability_is_that_of_the_whole_text(runs):
+    predictor = runs("language_model").predictor
+    (found,) = predictor.predict(["the cat sat"])
+    statistics = likelihood(predictor.models, predictor.tokenizer, [found.text], predictor.max_len)
+    assert found.log_prob == pytest.approx(-statistics[0, 0], abs=1e-3)
+
+
+def test_wrong_options_are_named(runs):
+    predictor = runs("language_model").predictor
+    with pytest.raises(RecipeError, match=r"decode\.beam: must be at least 1"):
+        predictor.predict(["the"], beam=0)
+    with pytest.raises(InputError, match="coverage_penalty counts attention"):
+        predictor.predict(["the"], coverage_penalty=0.2)
+
+
+def test_only_bits_per_byte_are_compared(runs, held_out):
+    """Perplexities of different vocabularies are of different things."""
+    predictor = runs("language_model").predictor
+    found = predictor.compare(predictor, held_out("language_model"))
+    assert [comparison.metric for comparison in found] == ["bits_per_byte"]
+
+
+# likelihood
+
+
+def test_likelihood_is_torchs_cross_entropy():
+    model = untrained()
+    found = likelihood([model], LETTERS, LINES, 100)
+    for row, line in zip(found, LINES, strict=True):
+        ids = [*LETTERS.encode(line), EOS_ID]
+        assert row == pytest.approx([cost(model, ids), len(ids), len(line.encode()) + 1], rel=1e-5)
+    total = found.sum(axis=0)
+    assert perplexity_from(total) == pytest.approx(exp(total[0] / total[1]))
+    assert bits_per_byte_from(total) == pytest.approx(
+        total[0] / log(2) / sum(len(f"{line}\n".encode()) for line in LINES)
+    )
+
+
+@pytest.mark.parametrize("max_len", [1, 3, 4])
+def test_a_long_line_is_scored_in_parts_and_nothing_is_left_out(max_len):
+    model, ids = untrained(), [*LETTERS.encode(LINES[3]), EOS_ID]
+    parts = [ids[start : start + max_len] for start in range(0, len(ids), max_len)]
+    (row,) = likelihood([model], LETTERS, LINES[3:], max_len)
+    assert row == pytest.approx([sum(cost(model, part) for part in parts), len(ids), len(LINES[3]) + 1], rel=1e-5)
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\u3000\t "])
+def test_an_empty_line_neither_costs_nor_helps(blank):
+    model = untrained()
+    with_blanks = likelihood([model], LETTERS, [blank, *LINES, blank], 100)
+    assert not with_blanks[[0, -1]].any()
+    assert with_blanks.sum(axis=0) == pytest.approx(likelihood([model], LETTERS, LINES, 100).sum(axis=0))
+    assert not likelihood([model], LETTERS, [blank], 100).any()
+
+
+def test_an_ensemble_is_the_mean_of_probabilities():
+    one, other = untrained(1), untrained(2)
+    ids = LETTERS.encode("a")
+    assert len(ids) == 2
+    read = torch.tensor([[LETTERS.pad_id, *ids]])
+    with torch.no_grad():
+        mean = sum(model.logits(model(read))[0].double().softmax(dim=-1) for model in (one, other)) / 2
+    expected = -sum(log(mean[place, piece]) for place, piece in enumerate([*ids, EOS_ID]))
+    assert likelihood([one, other], LETTERS, ["a"], 100)[0, 0] == pytest.approx(expected, rel=1e-5)
+    assert likelihood([one], LETTERS, ["a"], 100)[0, 0] != pytest.approx(expected, rel=1e-3)
+
+
+def test_many_lines_make_many_batches(monkeypatch):
+    together = likelihood([untrained()], LETTERS, LINES * 5, 100)
+    monkeypatch.setattr("jumok.tasks.language_model.PREDICT_TOKENS", 10)
+    assert likelihood([untrained()], LETTERS, LINES * 5, 100) == pytest.approx(together, rel=1e-5)
+
+
+# batches
+
+
+def test_what_is_read_is_a_step_behind_what_is_predicted():
+    batch = make_batch([[5, 6, 0], [7, 0]], pad_id=9)
+    assert batch.read.tolist() == [[9, 5, 6], [9, 7, 0]]
+    assert batch.next.tolist() == [[5, 6, 0], [7, 0, 9]]
+    assert (batch.positions.tolist(), batch.count) == ([0, 1, 2, 3, 4], 5)
+
+
+@pytest.mark.parametrize("max_len", [1, 4, 100])
+def test_lines_are_cut_and_nothing_is_left_out(max_len):
+    facts = {}
+    parts = [part for (part,) in encode_lines([*LINES, "", " "], LETTERS, max_len, facts)]
+    whole = [piece for line in LINES for piece in [*LETTERS.encode(line), EOS_ID]]
+    assert [piece for part in parts for piece in part] == whole
+    assert max(map(len, parts)) <= max_len
+    assert [facts[name] for name in ("read", "empty", "too_long")] == [6, 2, 0]

@@ -1,0 +1,164 @@
+"""Data prepared for the tasks over one text: once for all runs, and refused before anything is trained."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.errors import DataError
+from jumok.prepare import AnyTask, prepare
+from jumok.recipe import parse_recipe
+from jumok.text.tokenizer import EOS_ID, Tokenizer
+
+KINDS = {"classification": "labelled", "tagging": "tagged", "language_model": "text"}
+CONTENT = {
+    "classification": "text\tlabel\na fox\tx\na dog\ty\na cat\tx\n",
+    "tagging": "a O\nFox B-X\n\na O\ndog O\n\nCat B-X\n",
+    "language_model": "a fox\na dog\nthe cat\n",
+}
+each_task = pytest.mark.parametrize("task", KINDS)
+
+
+class Files:
+    """The files of a recipe, and the recipe prepared."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def write(self, split: str, content: str) -> str:
+        path = self.folder / split
+        path.write_text(content, "utf-8")
+        return str(path)
+
+    def prepare(self, task: str, *splits: str, tokenizer: str = "word", **data: Any) -> AnyTask:
+        files = {split: [str(self.folder / split)] for split in splits}
+        tree = {
+            "task": {"kind": task},
+            "data": {"kind": KINDS[task], **files, **data},
+            "tokenizer": {"kind": tokenizer, "vocab_size": 300},
+            "model": {"kind": "rnn"},
+        }
+        return prepare(parse_recipe(tree, where="test"), self.folder / "cache")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(tmp_path)
+
+
+@each_task
+def test_data_is_prepared_once(files: Files, task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    files.write("train", CONTENT[task])
+    files.write("dev", CONTENT[task])
+    first = files.prepare(task, "train", "dev")
+    with monkeypatch.context() as patch:
+        patch.setattr(Tokenizer, "train", lambda *_: pytest.fail("trained again"))
+        patch.setattr("jumok.data.corpus.build_shards", lambda *_, **__: pytest.fail("built again"))
+        again = files.prepare(task, "train", "dev")
+    assert again.train.folder == first.train.folder
+    assert again.tokenizers.source.sha256 == first.tokenizers.source.sha256
+    assert again.labels == first.labels
+    assert files.prepare(task, "train", "dev", max_len=100).train.folder != first.train.folder
+
+
+@each_task
+def test_shards_hold_what_the_files_say(files: Files, task: str) -> None:
+    files.write("train", CONTENT[task])
+    files.write("dev", CONTENT[task])
+    found = files.prepare(task, "train", "dev", tokenizer="character")
+    fields, encode = found.train.fields, found.tokenizers.source.encode
+    assert len(found.train) == 3
+    match task:
+        case "classification":
+            assert found.labels == ["x", "y"]
+            assert [fields["label"][i].tolist() for i in range(3)] == [[0], [1], [0]]
+            texts = [[*encode(text), EOS_ID] for text in ("a fox", "a dog", "a cat")]
+        case "tagging":
+            assert found.labels == ["O", "B-X"]
+            assert [fields["tag"][i].tolist() for i in range(3)] == [[0, 1], [0, 0], [1]]
+            assert [fields["first"][i].tolist() for i in range(3)] == [[0, 2], [0, 2], [0]]
+            texts = [encode(text) for text in ("a Fox", "a dog", "Cat")]
+        case _:
+            assert found.labels == []
+            texts = [[*encode(text), EOS_ID] for text in ("a fox", "a dog", "the cat")]
+    assert [fields["text"][i].tolist() for i in range(3)] == texts
+
+
+@each_task
+def test_dev_data_is_needed(files: Files, task: str) -> None:
+    files.write("train", CONTENT[task])
+    with pytest.raises(DataError, match="no dev data") as caught:
+        files.prepare(task, "train")
+    assert caught.value.where == "data.dev"
+    assert "data.dev_share" in (caught.value.right or "")
+    empty = files.write("dev", "text\tlabel\n" if task == "classification" else "")
+    with pytest.raises(DataError, match="its files are empty") as caught:
+        files.prepare(task, "train", "dev")
+    assert caught.value.where == empty
+
+
+@each_task
+def test_a_share_serves_as_dev_and_its_words_are_not_learned_from(files: Files, task: str) -> None:
+    lines = [f"word{i}" for i in range(200)]
+    match task:
+        case "classification":
+            content = "text\tlabel\n" + "".join(f"{line}\t{i % 2}\n" for i, line in enumerate(lines))
+        case "tagging":
+            content = "".join(f"{line} {'O' if i % 2 else 'B-X'}\n\n" for i, line in enumerate(lines))
+        case _:
+            content = "".join(f"{line}\n" for line in lines)
+    files.write("train", content)
+    found = files.prepare(task, "train", dev_share=0.2, test_share=0.1)
+    assert 100 < len(found.train) < 180
+    assert 20 < len(found.dev) < 60
+    known = set(found.tokenizers.source.pieces(range(found.tokenizers.source.vocab_size)))
+    words = {getattr(e, "text", None) or (e if isinstance(e, str) else e.words[0]) for e in found.dev}
+    assert len(words) == len(found.dev)
+    assert not {f"▁{word}" for word in words} & known
+    assert len(known) == len(found.train) + 3  # every word of the training side, and three special pieces
+
+
+@each_task
+def test_texts_that_cannot_be_trained_on_are_counted(files: Files, task: str) -> None:
+    long = "a " * 8
+    match task:
+        case "classification":
+            train, counts = f"text\tlabel\na\tx\nb\ty\n\tx\n  \ty\n{long}\tx\n", [5, 2, 1]
+        case "tagging":
+            train, counts = "a O\nb X\n\n" + "a O\n" * 8 + "\n", [2, 0, 1]
+        case _:
+            train, counts = f"a b\n\n  \n{long}\n", [4, 2, 0]  # cut instead
+    files.write("train", train)
+    files.write("dev", CONTENT[task].replace("B-X", "X"))
+    facts = files.prepare(task, "train", "dev", max_len=7).train.facts
+    assert [facts[name] for name in ("read", "empty", "too_long")] == counts
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "what"),
+    [
+        ("classification", "text\tlabel\na\tx\nb\tx\n", "1 label in the training data"),
+        ("classification", f"text\tlabel\n{'a ' * 9}\tx\n{'b ' * 9}\ty\n", "empty corpus: 2 texts read"),
+        ("tagging", "a O\nb O\n", "1 tag in the training data"),
+        ("tagging", "a O\nb X\n" * 9, "empty corpus: 1 sentences read, 1 too long"),
+        ("language_model", "\n  \n", "empty corpus"),
+        ("classification", "text\tlabel\n", "empty corpus"),
+        ("tagging", "", "empty corpus"),
+    ],
+)
+def test_a_corpus_that_cannot_be_learned_from_is_refused(files: Files, task: str, train: str, what: str) -> None:
+    path = files.write("train", train)
+    files.write("dev", CONTENT[task])
+    with pytest.raises(DataError, match=what) as caught:
+        files.prepare(task, "train", "dev", max_len=7)
+    assert caught.value.where == path
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_an_unknown_label_is_named_before_anything_is_trained(files: Files, split: str) -> None:
+    for name in ("train", "dev", "test"):
+        files.write(name, CONTENT["classification"])
+    path = files.write(split, "text\tlabel\na fox\tx\na dog\tz\n")
+    with pytest.raises(DataError, match="the label 'z' does not occur in the training data") as caught:
+        files.prepare("classification", "train", "dev", "test")
+    assert (caught.value.where, caught.value.right) == (f"{path}:3", "one of x, y")
