@@ -54,6 +54,7 @@ format: install ## Format and mend what can be mended
 
 bench: install ## The benchmarks; results in benchmarks/results
 	$(BIN)/python benchmarks/training.py
+	$(BIN)/python benchmarks/recurrent.py
 	$(BIN)/python benchmarks/memory.py
 
 golden: install ## Write the golden losses anew; look at the difference before you commit it

@@ -2,16 +2,17 @@
 
     python benchmarks/recurrent.py [--rounds 12]
 
-1. The same encoder-decoder as a tutorial writes it: cells called step by step over padded sentences, attention step
-   by step, a linear layer and a cross-entropy at every position. Both have the same weights, and it is checked that
-   they have the same loss before they are timed.
+1. The same encoder-decoder, D = H = 256, as one writes it down: cells called step by step over padded sentences,
+   attention step by step, a linear layer and a cross-entropy at every position, AdamW with its defaults. Both have the
+   same weights, and it is checked that they have the same loss before they are timed. Once on jumok's own batches,
+   and once on batches of 128 sentences in the order of the file, with the padding that this brings to both.
 2. nn.RNN, nn.LSTM and nn.GRU over packed sentences, forward and backward, against jumok's layer, which is tested to
    equal them. D = H = 256, 128 sentences of 8 to 16 words.
 3. All rungs of recipes/ladder, which have about the same number of parameters, against their Transformer.
 
-Training steps have everything that a training's have: loss with label smoothing, backward, clipping, a fused AdamW.
-The ids are random; lengths and batches are Multi30k's (16 pieces a sentence, standard deviation 5, the other side
-within about 3 of it; batches of at most 2,560 tokens, sentences of one length together). Two threads.
+Training steps have everything that a training's have: loss with label smoothing, backward, clipping, AdamW. The ids
+are random; lengths are Multi30k's (16 pieces a sentence, standard deviation 5, the other side within about 3 of it).
+jumok's own batches have at most 2,560 tokens, padding included, and sentences of one length together. Two threads.
 """
 
 import argparse
@@ -27,18 +28,19 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from jumok.data.batching import epoch_batches
+from jumok.data.batching import Indices, epoch_batches
 from jumok.models import EncoderDecoder, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from jumok.nn.recurrent import Recurrent
 from jumok.recipe import load_recipe
 from jumok.tasks.translation import Batch, make_batch, translation_loss
 from jumok.text.tokenizer import EOS_ID
-from jumok.train.optimizer import OptimizerConfig, learning_rate, make_optimizer
+from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 LADDER = Path(__file__).parents[1] / "recipes" / "ladder" / "de-en"
 VOCAB, PAD, SMOOTHING = 6000, 5999, 0.1
-PAIRS, BATCH_TOKENS, BATCHES = 29_000, 2560, 3
-ADAMW = OptimizerConfig(kind="adamw", schedule="constant", learning_rate=1e-4, warmup=0, weight_decay=1e-4)
+PAIRS, BATCH_TOKENS, BATCH_SENTENCES, BATCHES = 29_000, 2560, 128, 3
+RATE = 1e-4
+ADAMW = OptimizerConfig(kind="adamw", schedule="constant", learning_rate=RATE, warmup=0, weight_decay=1e-4)
 SAME_LOSS = 1e-4
 
 Work = Callable[[], object]
@@ -143,20 +145,21 @@ class Plain(nn.Module):
         return torch.tanh(self.w_c(torch.cat([context, h], dim=-1)))
 
 
-def multi30k_batches() -> list[Batch]:
-    """Short, middling and long sentences of random ids, in batches made as for training."""
+def multi30k_batches() -> tuple[list[Batch], list[Batch]]:
+    """Batches of random ids: as jumok makes them, short, middling and long, and in the order of the file."""
     rng = np.random.default_rng(1)
     source = rng.normal(16, 5, PAIRS)
     sizes = np.stack([source, source + rng.normal(0, 2.9, PAIRS)], axis=1).round().clip(4, 50).astype(np.int64)
+    tokenizers = SimpleNamespace(source=SimpleNamespace(pad_id=PAD), target=SimpleNamespace(pad_id=PAD))
+
+    def batch(rows: slice | Indices) -> Batch:
+        sides = [[[*rng.integers(3, PAD, n - 1).tolist(), EOS_ID] for n in sizes[rows, side]] for side in (0, 1)]
+        return make_batch(*sides, tokenizers)
+
     found = epoch_batches(PAIRS, lengths=lambda rows: sizes[rows], batch_tokens=BATCH_TOKENS, seed=1, epoch=0)
     by_length = sorted(found, key=lambda rows: sizes[rows].max())
-    tokenizers = SimpleNamespace(source=SimpleNamespace(pad_id=PAD), target=SimpleNamespace(pad_id=PAD))
-    batches = []
-    for i in range(BATCHES):
-        rows = by_length[(2 * i + 1) * len(by_length) // (2 * BATCHES)]
-        sides = [[[*rng.integers(3, PAD, n - 1).tolist(), EOS_ID] for n in sizes[rows, side]] for side in (0, 1)]
-        batches.append(make_batch(*sides, tokenizers))
-    return batches
+    own = [batch(by_length[(2 * i + 1) * len(by_length) // (2 * BATCHES)]) for i in range(BATCHES)]
+    return own, [batch(slice(i * BATCH_SENTENCES, (i + 1) * BATCH_SENTENCES)) for i in range(BATCHES)]
 
 
 def jumok_loss(model: EncoderDecoder, batch: Batch) -> Tensor:
@@ -169,11 +172,24 @@ def plain_loss(model: Plain, batch: Batch) -> Tensor:
     return F.cross_entropy(logits, batch.target_out.flatten(), ignore_index=PAD, label_smoothing=SMOOTHING)
 
 
-def training(model: nn.Module, loss_of: Callable[[nn.Module, Batch], Tensor], batches: list[Batch]) -> Work:
-    """One training step on each batch."""
+def jumok_adamw(model: nn.Module) -> torch.optim.Optimizer:
     optimizer = make_optimizer(model, ADAMW)
     for group in optimizer.param_groups:
-        group["lr"] = learning_rate(1, ADAMW, peak=1e-4, steps=1)
+        group["lr"] = RATE
+    return optimizer
+
+
+def plain_adamw(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.AdamW(model.parameters(), lr=RATE, betas=(ADAMW.beta1, ADAMW.beta2), eps=ADAMW.epsilon)
+
+
+def training(
+    model: nn.Module,
+    loss_of: Callable[[nn.Module, Batch], Tensor],
+    optimizer: torch.optim.Optimizer,
+    batches: list[Batch],
+) -> Work:
+    """One training step on each batch."""
 
     def work() -> None:
         for batch in batches:
@@ -193,27 +209,25 @@ def speed(times: list[float], tokens: int) -> str:
     return f"{tokens / float(np.median(times)):.0f} target tokens/s"
 
 
-def against_plain_loops(rounds: int, batches: list[Batch]) -> list[Row]:
+def against_plain_loops(rounds: int, batches: list[Batch], which: str) -> list[Row]:
     works: dict[str, Work] = {}
     for name, config in PLAIN.items():
-        config = replace(config, d_embedding=352, d_hidden=352, dropout=0.3, tie_embeddings="none")
-        ours = Seq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB)
-        plain = Plain(config)
+        config = replace(config, dropout=0.3, tie_embeddings="none")
+        ours = Seq2Seq(config, source_vocab=VOCAB, target_vocab=VOCAB).eval()
+        plain = Plain(config).eval()
         plain.load(ours)
-        ours.eval()
-        plain.eval()
         for batch in batches:
             with torch.no_grad():
                 torch.testing.assert_close(jumok_loss(ours, batch), plain_loss(plain, batch), rtol=0, atol=SAME_LOSS)
-        works[f"jumok {name}"] = training(ours.train(), jumok_loss, batches)
-        works[f"plain {name}"] = training(plain.train(), plain_loss, batches)
+        works[f"jumok {name}"] = training(ours.train(), jumok_loss, jumok_adamw(ours), batches)
+        works[f"plain {name}"] = training(plain.train(), plain_loss, plain_adamw(plain), batches)
     times = interleave(works, rounds=rounds, repeat={})
     tokens = sum(batch.count for batch in batches)
     rows = []
     for name in PLAIN:
         ratio, low, high = middle(ratios(times, f"jumok {name}", f"plain {name}"))
         row = Row(
-            work=f"training step, {name}",
+            work=f"training step, {name}, {which}",
             against="the same model as a plain loop over cells",
             ratio=ratio,
             low=low,
@@ -279,7 +293,7 @@ def beside_the_transformer(rounds: int, batches: list[Batch]) -> list[Row]:
         kind = Transformer if isinstance(config, TransformerConfig) else Seq2Seq
         model = kind(config, source_vocab=VOCAB, target_vocab=VOCAB)
         millions[rung] = sum(parameter.numel() for parameter in model.parameters()) / 1e6
-        works[rung] = training(model.train(), jumok_loss, batches)
+        works[rung] = training(model.train(), jumok_loss, jumok_adamw(model), batches)
     times = interleave(works, rounds=rounds, repeat={})
     tokens = sum(batch.count for batch in batches)
     rows = []
@@ -305,11 +319,12 @@ def main() -> None:
     rounds = parser.parse_args().rounds
     torch.set_num_threads(2)
     torch.manual_seed(1)
-    batches = multi30k_batches()
+    own, mixed = multi30k_batches()
     rows = [
-        *against_plain_loops(rounds, batches),
+        *against_plain_loops(rounds, own, "sentences of one length together"),
+        *against_plain_loops(rounds, mixed, "sentences as they come"),
         *against_the_library(rounds),
-        *beside_the_transformer(rounds, batches),
+        *beside_the_transformer(rounds, own),
     ]
     write("recurrent", rows)
 

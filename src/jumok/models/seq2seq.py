@@ -250,12 +250,13 @@ class Seq2Seq(nn.Module):
         match self.config.attention:
             case "bahdanau":
                 # Section A.2.2: a maxout layer, t_k = max(t'_{2k-1}, t'_{2k}), with t' linear in s_i, c_i and y_{i-1}.
-                t: Tensor = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).max(dim=-1).values
-                return self.dropout(t)
+                t = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).max(dim=-1).values
+                hidden: Tensor = self.dropout(t)
             case "luong":
-                return fed
+                hidden = fed
             case "none":
-                return self.dropout(s)
+                hidden = self.dropout(s)
+        return hidden
 
     def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
         """Luong et al. 2015, section 3: states s [B, T, H], the first of them of step `state.t`, look at the source."""

@@ -175,7 +175,7 @@ class _AdditiveScores(torch.autograd.Function):
     All pairs of a batch, [B, T, S, d], would be its largest tensor by far, and are never there together.
     """
 
-    FLOATS = 1 << 17
+    FLOATS = 1 << 18
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

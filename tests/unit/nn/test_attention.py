@@ -11,6 +11,7 @@ from jumok.nn.attention import (
     KeysValues,
     MultiHeadAttention,
     PredictedPosition,
+    _AdditiveScores,
     attend,
     attend_locally,
     basic_self_attention,
@@ -204,6 +205,14 @@ def test_luongs_concat_is_the_additive_score():
     whole = torch.cat([score.w.weight, score.u.weight], dim=1)
     expected = ((joined @ whole.T + score.w.bias).tanh() @ score.v.weight.T)[..., 0]
     torch.testing.assert_close(score(s, score.keys(h)), expected)
+
+
+@pytest.mark.parametrize("sentences", [1, 2, B])
+def test_additive_scores_have_the_gradient_of_their_equation(sentences, monkeypatch):
+    """However many sentences at a time."""
+    monkeypatch.setattr(_AdditiveScores, "FLOATS", sentences * T * S * D)
+    q, k, v = (torch.randn(*shape, D, dtype=torch.double, requires_grad=True) for shape in ((B, T), (B, S), ()))
+    assert torch.autograd.gradcheck(_AdditiveScores.apply, (q, k, v))
 
 
 def test_local_attention_looks_into_its_window_only():
