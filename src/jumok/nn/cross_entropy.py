@@ -26,14 +26,16 @@ class _LinearCrossEntropy(torch.autograd.Function):
         for start in range(0, len(x), ROWS):
             rows, target = x[start : start + ROWS], targets[start : start + ROWS, None]
             logits = rows @ weight.T if bias is None else torch.addmm(bias, rows, weight.T)
-            log_z = logits.logsumexp(dim=-1, keepdim=True)
-            loss = log_z - (1 - smoothing) * logits.gather(1, target)
+            top = logits.amax(dim=-1, keepdim=True)
+            loss = top - (1 - smoothing) * logits.gather(1, target)
             if smoothing:
                 loss -= uniform * logits.sum(dim=-1, keepdim=True)
-            total += loss.sum(dtype=torch.float64)
+            exponentials = logits.sub_(top).exp_()
+            z = exponentials.sum(dim=-1, keepdim=True)
+            total += (loss + z.log()).sum(dtype=torch.float64)
             if grad_x is None or grad_weight is None:
                 continue
-            gradient = logits.sub_(log_z).exp_()
+            gradient = exponentials.div_(z)
             if smoothing:
                 gradient -= uniform
             gradient.scatter_add_(1, target, gradient.new_full(target.shape, smoothing - 1))
