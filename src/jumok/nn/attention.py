@@ -64,9 +64,10 @@ class MultiHeadAttention(nn.Module):
     decoder projects its memory once and each new token once.
     """
 
-    def __init__(self, d_model: int, n_heads: int, *, d_k: int, d_v: int) -> None:
+    def __init__(self, d_model: int, n_heads: int, *, d_k: int, d_v: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.n_heads = n_heads
+        self.dropout = dropout
         self.w_q = nn.Linear(d_model, n_heads * d_k)
         self.w_k = nn.Linear(d_model, n_heads * d_k)
         self.w_v = nn.Linear(d_model, n_heads * d_v)
@@ -85,7 +86,8 @@ class MultiHeadAttention(nn.Module):
         """
         q = self._split(self.w_q(x))
         if weights is None:
-            context = F.scaled_dot_product_attention(q, memory.k, memory.v, attn_mask=mask)
+            p = self.dropout if self.training else 0.0
+            context = F.scaled_dot_product_attention(q, memory.k, memory.v, attn_mask=mask, dropout_p=p)
         else:
             attended = dot_product_attention(q, memory.k, memory.v, mask)
             context = attended.context

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from jumok.nn.attention import KeysValues, MultiHeadAttention
 from jumok.nn.dropout import Dropout
 
 NormOrder = Literal["post", "pre"]
+Activation = Literal["relu", "gelu", "gelu_tanh"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,18 +30,34 @@ class StackConfig:
     norm: NormOrder
     cross: bool
     """whether each layer also attends to a memory"""
+    activation: Activation = "relu"
+    norm_eps: float = 1e-5
+    attention_dropout: float = 0.0
+    """on the attention's weights, as in BERT and GPT"""
+
+
+def activate(x: Tensor, activation: Activation) -> Tensor:
+    """max(0, x), or x Phi(x) (Hendrycks & Gimpel 2016): exact as in BERT, or by the tanh formula as in GPT."""
+    match activation:
+        case "relu":
+            return x.relu_()
+        case "gelu":
+            return F.gelu(x)
+        case "gelu_tanh":
+            return F.gelu(x, approximate="tanh")
 
 
 class FeedForward(nn.Module):
-    """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2."""
+    """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, or another activation in place of the maximum."""
 
-    def __init__(self, d_model: int, d_ff: int) -> None:
+    def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
+        self.activation: Activation = activation
         self.w_1 = nn.Linear(d_model, d_ff)
         self.w_2 = nn.Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.w_2(self.w_1(x).relu_())
+        out: Tensor = self.w_2(activate(self.w_1(x), self.activation))
         return out
 
 
@@ -53,13 +71,13 @@ class Block(nn.Module):
     def __init__(self, c: StackConfig) -> None:
         super().__init__()
         self.pre_norm = c.norm == "pre"
-        self.self_attention = MultiHeadAttention(c.d_model, c.n_heads, d_k=c.d_k, d_v=c.d_v)
-        self.self_norm = nn.LayerNorm(c.d_model)
+        self.self_attention = _attention(c)
+        self.self_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         if c.cross:
-            self.cross_attention = MultiHeadAttention(c.d_model, c.n_heads, d_k=c.d_k, d_v=c.d_v)
-            self.cross_norm = nn.LayerNorm(c.d_model)
-        self.feed_forward = FeedForward(c.d_model, c.d_ff)
-        self.feed_norm = nn.LayerNorm(c.d_model)
+            self.cross_attention = _attention(c)
+            self.cross_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+        self.feed_forward = FeedForward(c.d_model, c.d_ff, c.activation)
+        self.feed_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.dropout = Dropout(c.dropout)
 
     def forward(
@@ -99,13 +117,17 @@ class Block(nn.Module):
         return x if self.pre_norm else norm(x)
 
 
+def _attention(c: StackConfig) -> MultiHeadAttention:
+    return MultiHeadAttention(c.d_model, c.n_heads, d_k=c.d_k, d_v=c.d_v, dropout=c.attention_dropout)
+
+
 class Stack(nn.Module):
     """N layers that share nothing; with pre-norm a last LayerNorm, which post-norm has already done."""
 
     def __init__(self, c: StackConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(Block(c) for _ in range(c.n_layers))
-        self.final_norm = nn.LayerNorm(c.d_model) if c.norm == "pre" else nn.Identity()
+        self.final_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps) if c.norm == "pre" else nn.Identity()
 
     def memories(self, x: Tensor) -> list[KeysValues]:
         """Each layer's keys and values of an encoder's output, projected once."""
@@ -121,9 +143,13 @@ class Stack(nn.Module):
         memory_mask: Tensor | None = None,
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
+        states: list[Tensor] | None = None,
     ) -> tuple[Tensor, list[KeysValues]]:
+        """Given a list, the input [B, T, D] and what each layer made of it are appended."""
         present = []
         for i, layer in enumerate(self.layers):
+            if states is not None:
+                states.append(x)
             x, kv = layer(
                 x,
                 mask,
@@ -134,4 +160,7 @@ class Stack(nn.Module):
                 cross_weights=cross_weights,
             )
             present.append(kv)
-        return self.final_norm(x), present
+        x = self.final_norm(x)
+        if states is not None:
+            states.append(x)
+        return x, present

@@ -1,0 +1,202 @@
+"""Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers": the encoder and its heads.
+
+B batch, S positions, D d_model, V vocabulary, L labels. Masks are bool, True = may be attended to. A row may hold
+several texts one after the other, each with its own positions, if the mask keeps them apart.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from jumok.config import Count, Positive, Share
+from jumok.nn.dropout import Dropout
+from jumok.nn.transformer import Activation, Stack, StackConfig, activate
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BertConfig:
+    """BASE of the paper; LARGE has 24 layers, d_model 1024, d_ff 4096 and 16 heads."""
+
+    kind: Literal["bert"] = "bert"
+    d_model: Count = 768
+    d_ff: Count = 3072
+    n_heads: Count = 12
+    n_layers: Count = 12
+    dropout: Share = 0.1
+    """on each sub-layer's output, and on the sum of the embeddings"""
+    attention_dropout: Share = 0.1
+    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
+    max_len: Count = 512
+    """positions there are"""
+    n_segments: Count = 2
+    activation: Activation = "gelu"
+    norm_eps: Positive = 1e-12
+
+    def __post_init__(self) -> None:
+        if self.d_model % self.n_heads:
+            raise ValueError("d_model must be divisible by n_heads")
+
+    @property
+    def attends(self) -> bool:
+        return True
+
+    @property
+    def longest(self) -> int:
+        return self.max_len
+
+    def stack(self) -> StackConfig:
+        width = self.d_model // self.n_heads
+        return StackConfig(
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            n_heads=self.n_heads,
+            d_k=width,
+            d_v=width,
+            dropout=self.dropout,
+            norm="post",
+            cross=False,
+            activation=self.activation,
+            norm_eps=self.norm_eps,
+            attention_dropout=self.attention_dropout,
+        )
+
+
+class Bert(nn.Module):
+    """Token, segment and position embeddings, summed; a stack of self-attention; what `[CLS]` says of the text."""
+
+    def __init__(self, c: BertConfig, *, vocab: int, pooler: bool = True) -> None:
+        super().__init__()
+        self.config = c
+        self.embedding = nn.Embedding(vocab, c.d_model)
+        self.positions = nn.Embedding(c.max_len, c.d_model)
+        self.segments = nn.Embedding(c.n_segments, c.d_model)
+        self.norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+        self.dropout = Dropout(c.dropout)
+        self.stack = Stack(c.stack())
+        self.pooler = nn.Linear(c.d_model, c.d_model) if pooler else None
+        self.apply(initialise)
+
+    def forward(
+        self,
+        ids: Tensor,
+        segments: Tensor,
+        mask: Tensor,
+        *,
+        positions: Tensor | None = None,
+        weights: list[Tensor] | None = None,
+        states: list[Tensor] | None = None,
+    ) -> Tensor:
+        """ids and segments [B, S]; mask [B, S] of what is there, or [B, S, S] of who sees whom; hidden [B, S, D].
+
+        Lists are filled with every layer's attention [B, H, S, S], and with the embeddings and every layer's output.
+        """
+        if positions is None:
+            positions = torch.arange(ids.shape[1], device=ids.device)
+        x = self.embedding(ids) + self.positions(positions) + self.segments(segments)
+        sees = mask[:, None, None] if mask.ndim == 2 else mask[:, None]
+        hidden: Tensor = self.stack(self.dropout(self.norm(x)), sees, self_weights=weights, states=states)[0]
+        return hidden
+
+    def pool(self, first: Tensor) -> Tensor:
+        """The states of `[CLS]` [., D], made ready for a decision on the whole text: tanh(W h + b)."""
+        assert self.pooler is not None
+        pooled: Tensor = self.pooler(first).tanh()
+        return pooled
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+
+class BertPretraining(nn.Module):
+    """Section 3.1: which word was masked, and does B follow A?"""
+
+    def __init__(self, c: BertConfig, *, vocab: int, next_sentence: bool = True) -> None:
+        super().__init__()
+        self.config = c
+        self.bert = Bert(c, vocab=vocab, pooler=next_sentence)
+        self.transform = nn.Linear(c.d_model, c.d_model)
+        self.transform_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
+        self.bias = nn.Parameter(torch.zeros(vocab))
+        self.next_sentence = nn.Linear(c.d_model, 2) if next_sentence else None
+        self.apply(initialise)
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, positions: Tensor | None = None) -> Tensor:
+        hidden: Tensor = self.bert(ids, segments, mask, positions=positions)
+        return hidden
+
+    def transformed(self, hidden: Tensor) -> Tensor:
+        """What is projected onto the vocabulary, of the states [M, D] of the positions that were masked and no other."""
+        out: Tensor = self.transform_norm(activate(self.transform(hidden), self.config.activation))
+        return out
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return self.transformed(hidden) @ self.projection.T + self.bias
+
+    def follows(self, first: Tensor) -> Tensor:
+        """[., 2] from the states of `[CLS]`: B is what comes after A (0), or from elsewhere (1)."""
+        assert self.next_sentence is not None
+        logits: Tensor = self.next_sentence(self.bert.pool(first))
+        return logits
+
+    @property
+    def projection(self) -> Tensor:
+        """[V, D]: the embeddings themselves."""
+        return self.bert.embedding.weight
+
+    @property
+    def device(self) -> torch.device:
+        return self.bias.device
+
+
+class BertClassifier(nn.Module):
+    """A label for a text or a pair of texts, from what `[CLS]` says."""
+
+    def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
+        super().__init__()
+        self.config = c
+        self.bert = Bert(c, vocab=vocab)
+        self.dropout = Dropout(c.dropout)
+        self.output = nn.Linear(c.d_model, n_labels)
+        initialise(self.output)
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+        """Logits [B, L]."""
+        logits: Tensor = self.output(self.dropout(self.bert.pool(self.bert(ids, segments, mask)[:, 0])))
+        return logits
+
+    @property
+    def device(self) -> torch.device:
+        return self.output.weight.device
+
+
+class BertTagger(nn.Module):
+    """A label for every position; with two labels, the start and the end of an answer."""
+
+    def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
+        super().__init__()
+        self.config = c
+        self.bert = Bert(c, vocab=vocab, pooler=False)
+        self.dropout = Dropout(c.dropout)
+        self.output = nn.Linear(c.d_model, n_labels)
+        initialise(self.output)
+
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+        """Logits [B, S, L]."""
+        logits: Tensor = self.output(self.dropout(self.bert(ids, segments, mask)))
+        return logits
+
+    @property
+    def device(self) -> torch.device:
+        return self.output.weight.device
+
+
+def initialise(module: nn.Module) -> None:
+    """Section A.2 and its released code: normal with standard deviation 0.02, biases zero."""
+    if isinstance(module, nn.Linear | nn.Embedding):
+        nn.init.normal_(module.weight, std=0.02)
+    if isinstance(module, nn.Linear) and module.bias is not None:
+        nn.init.zeros_(module.bias)

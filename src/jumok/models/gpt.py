@@ -1,0 +1,128 @@
+"""Radford et al. 2018 and 2019, GPT: a Transformer that reads from left to right and says what comes next.
+
+The decoder of Vaswani et al. 2017 without anything to translate, LayerNorm before each sub-layer as in GPT-2.
+
+B batch, S positions, D d_model, V vocabulary.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from jumok.config import Count, Positive, Share
+from jumok.models.bert import initialise
+from jumok.nn.attention import KeysValues, causal_mask
+from jumok.nn.dropout import Dropout
+from jumok.nn.positions import LearnedPositions
+from jumok.nn.transformer import Activation, Stack, StackConfig
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GptConfig:
+    """The smallest GPT-2, which has the size of the first GPT."""
+
+    kind: Literal["gpt"] = "gpt"
+    d_model: Count = 768
+    d_ff: Count = 3072
+    n_heads: Count = 12
+    n_layers: Count = 12
+    dropout: Share = 0.1
+    """on each sub-layer's output, and on the sum of embedding and position"""
+    attention_dropout: Share = 0.1
+    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
+    max_len: Count = 1024
+    """positions there are"""
+    activation: Activation = "gelu_tanh"
+    norm_eps: Positive = 1e-5
+
+    def __post_init__(self) -> None:
+        if self.d_model % self.n_heads:
+            raise ValueError("d_model must be divisible by n_heads")
+
+    @property
+    def attends(self) -> bool:
+        return False
+
+    @property
+    def longest(self) -> int:
+        return self.max_len
+
+    def stack(self) -> StackConfig:
+        width = self.d_model // self.n_heads
+        return StackConfig(
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            n_heads=self.n_heads,
+            d_k=width,
+            d_v=width,
+            dropout=self.dropout,
+            norm="pre",
+            cross=False,
+            activation=self.activation,
+            norm_eps=self.norm_eps,
+            attention_dropout=self.attention_dropout,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class GptState:
+    """What has been read so far, as a value: rows can be picked, dropped and repeated."""
+
+    past: list[KeysValues] | None
+
+    def select(self, rows: Tensor) -> "GptState":
+        return GptState(None if self.past is None else [kv.select(rows) for kv in self.past])
+
+
+class Gpt(nn.Module):
+    """Token and position embeddings, a stack that never looks ahead, and the embeddings again as output."""
+
+    def __init__(self, c: GptConfig, *, vocab: int) -> None:
+        super().__init__()
+        self.config = c
+        self.start_id = vocab - 1
+        self.embedding = nn.Embedding(vocab, c.d_model)
+        self.positions = LearnedPositions(c.d_model, c.max_len)
+        self.dropout = Dropout(c.dropout)
+        self.stack = Stack(c.stack())
+        self.apply(initialise)
+        for name, weight in self.named_parameters():
+            # What writes into the residual stream starts smaller, by the number of those that do (GPT-2, section 2.3).
+            if name.endswith(("w_o.weight", "w_2.weight")):
+                nn.init.normal_(weight, std=0.02 * (2 * c.n_layers) ** -0.5)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """ids [B, S] beginning with the start; hidden states [B, S, D]. Padding stands to the right, out of sight."""
+        s = ids.shape[1]
+        hidden: Tensor = self.stack(self._embed(ids, 0), causal_mask(s, s, device=ids.device))[0]
+        return hidden
+
+    def start(self, rows: int) -> GptState:
+        return GptState(None)
+
+    def step(
+        self, tokens: Tensor, state: GptState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, GptState]:
+        """tokens [B] in, logits [B, V] of the next one out."""
+        read = 0 if state.past is None else state.past[0].k.shape[2]
+        hidden, past = self.stack(self._embed(tokens[:, None], read), None, past=state.past)
+        return self.logits(hidden[:, 0]), GptState(past)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @property
+    def projection(self) -> Tensor:
+        """[V, D]: the embeddings themselves."""
+        return self.embedding.weight
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.projection.T
+
+    def _embed(self, ids: Tensor, start: int) -> Tensor:
+        x: Tensor = self.dropout(self.embedding(ids) + self.positions(start, start + ids.shape[1]))
+        return x

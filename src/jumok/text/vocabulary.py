@@ -1,0 +1,328 @@
+"""Vocabularies: what the pieces are, learned deterministically, and the special ones among them.
+
+The same lines give the same bytes, in any process and with any number of threads.
+"""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Annotated, Literal
+
+import tokenizers
+from pydantic import Field
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
+
+from jumok.config import Count
+from jumok.errors import DataError
+
+TRAINER = f"tokenizers {tokenizers.__version__}"  # the same text and config may give other pieces with another
+SPACE = "▁"  # U+2581 marks the start of a word inside a piece
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+WORDPIECE_PREFIX = "##"
+
+Kind = Literal["character", "word", "bpe", "wordpiece", "byte_bpe"]
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The special pieces of a family of models, by what they are for."""
+
+    start: str
+    end: str
+    unknown: str
+    padding: str
+    mask: str | None = None
+    framed: bool = False
+    """a text begins with `start`; otherwise `start` is only what a decoder starts from"""
+
+    @property
+    def specials(self) -> list[str]:
+        return list(dict.fromkeys(t for t in (self.padding, self.unknown, self.start, self.end, self.mask) if t))
+
+
+MARIAN = Layout(start="<pad>", end="</s>", unknown="<unk>", padding="<pad>")
+"""ids: the end first, then the unknown, the pieces, and padding last, which is also what a decoder starts from"""
+BERT = Layout(start="[CLS]", end="[SEP]", unknown="[UNK]", padding="[PAD]", mask="[MASK]", framed=True)
+GPT = Layout(start="<|endoftext|>", end="<|endoftext|>", unknown="<|endoftext|>", padding="<|endoftext|>")
+EOS, UNK, PAD = MARIAN.end, MARIAN.unknown, MARIAN.padding
+EOS_ID, UNK_ID = 0, 1
+MIN_PIECES = len(BYTES) + 4  # and `</s>`, `<unk>`, `<pad>` and the mark of a space
+MIN_BYTE_PIECES = len(BYTES) + 1
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TokenizerConfig:
+    """How text is cut into pieces."""
+
+    kind: Kind = "bpe"
+    """character, bpe and byte_bpe know every text (rare characters become bytes); word and wordpiece have `<unk>`"""
+    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    """pieces in the vocabulary, special ones and bytes included; an upper bound"""
+    joint: bool = True
+    """one vocabulary for source and target"""
+    lowercase: bool = False
+    """fold case before anything else (the output is lower-case too)"""
+    sample_lines: Count = 200_000
+    """lines it learns from at most, drawn evenly from the whole text"""
+
+    def __post_init__(self) -> None:
+        if self.vocab_size < MIN_PIECES and self.kind in ("bpe", "character"):
+            raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special pieces")
+        if self.vocab_size < MIN_BYTE_PIECES and self.kind == "byte_bpe":
+            raise ValueError(f"vocab_size must be at least {MIN_BYTE_PIECES}: 256 bytes and the end of a text")
+
+
+def learn(config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> tokenizers.Tokenizer:
+    """A pipeline of the `tokenizers` library, trained on the lines."""
+    lines = _sample(lines, config.sample_lines)
+    normalizer = _normalizer(lowercase=config.lowercase)
+    match config.kind:
+        case "character" | "bpe":
+            backend = _train_bpe(lines, normalizer, config)
+        case "word":
+            backend = _train_words(lines, normalizer, config)
+        case "wordpiece":
+            backend = _train_wordpiece(lines, normalizer, config, layout)
+        case "byte_bpe":
+            return _train_byte_bpe(lines, config)
+    end = backend.token_to_id(layout.end)
+    start = f"{layout.start} " if layout.framed else ""
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{start}$A {layout.end}",
+        pair=f"{start}$A {layout.end} $B{':1' if layout.framed else ''} {layout.end}{':1' if layout.framed else ''}",
+        special_tokens=[(layout.end, end), *([(layout.start, backend.token_to_id(layout.start))] if start else [])],
+    )
+    return backend
+
+
+def _sample(lines: Iterable[str], n: int) -> list[str]:
+    """n lines, each as likely as any other (a reservoir); all of them if there are fewer."""
+    rng = Random(0)
+    kept: list[str] = []
+    for i, line in enumerate(lines):
+        if i < n:
+            kept.append(line)
+        elif (j := rng.randrange(i + 1)) < n:
+            kept[j] = line
+    return kept
+
+
+def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
+    # NFC composes jamo into syllables and letters with their accents; NFKC and NFD would destroy both.
+    steps: list[normalizers.Normalizer] = [
+        normalizers.NFC(),
+        normalizers.Replace(SPACE, "_"),
+        normalizers.Replace(tokenizers.Regex(r"\s+"), " "),
+        normalizers.Strip(),
+    ]
+    if lowercase:
+        steps.insert(0, normalizers.Lowercase())  # before composition: a small letter may compose otherwise
+    return normalizers.Sequence(steps)
+
+
+def _words_with_spaces() -> pre_tokenizers.PreTokenizer:
+    """Words keep the mark of their leading space, punctuation stands alone: nothing is lost."""
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True),
+            pre_tokenizers.Punctuation(behavior="isolated"),
+        ]
+    )
+
+
+def _join_words() -> decoders.Decoder:
+    return decoders.Sequence(
+        [
+            decoders.Replace(UNK, SPACE + UNK),  # an unknown word has lost the mark of its space
+            decoders.Replace(SPACE, " "),
+            decoders.ByteFallback(),
+            decoders.Fuse(),
+            decoders.Replace(tokenizers.Regex(" +"), " "),
+            decoders.Strip(content=" ", left=1, right=0),
+        ]
+    )
+
+
+def _count_characters(lines: Iterable[str], normalizer: normalizers.Normalizer) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(normalizer.normalize_str(line))
+    return counts
+
+
+def _most_common(counts: Counter[str], n: int) -> list[str]:
+    # Ties are broken by the token itself, or the order of a hash table would decide.
+    ranked = sorted(counts, key=lambda token: (-counts[token], token))
+    return ranked[: max(n, 0)]
+
+
+def _learn_merges(
+    lines: Iterable[str],
+    normalizer: normalizers.Normalizer,
+    cut: pre_tokenizers.PreTokenizer,
+    *,
+    alphabet: list[str],
+    n_pieces: int,
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Byte-pair encoding: the pieces in the order of their making, and the merges."""
+    learner = tokenizers.Tokenizer(models.BPE())
+    learner.normalizer = normalizer
+    learner.pre_tokenizer = cut
+    trainer = trainers.BpeTrainer(
+        vocab_size=n_pieces,
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        special_tokens=[],
+        show_progress=False,
+    )
+    learner.train_from_iterator(lines, trainer)
+    model = json.loads(learner.to_str())["model"]
+    vocab: dict[str, int] = model["vocab"]
+    merges = [(left, right) for left, right in model["merges"]]
+    return sorted(vocab, key=vocab.__getitem__), merges
+
+
+def _train_bpe(
+    lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
+) -> tokenizers.Tokenizer:
+    room = config.vocab_size - (MIN_PIECES - 1)
+    counts = _count_characters(lines, normalizer)
+    counts[SPACE] = counts.pop(" ", 0) + 1
+    _refuse_empty(counts)
+    # Half of the room (but 64 at least) goes to single characters at most: rarer ones are spelt as bytes.
+    alphabet = _most_common(counts, room if config.kind == "character" else min(room, max(room // 2, 64)))
+    if SPACE not in alphabet:
+        alphabet[-1] = SPACE
+    if config.kind == "character":
+        pieces: list[str] = sorted(alphabet)
+        merges: list[tuple[str, str]] = []
+    else:
+        pieces, merges = _learn_merges(lines, normalizer, _words_with_spaces(), alphabet=alphabet, n_pieces=room)
+    vocab = {token: i for i, token in enumerate([EOS, UNK, *BYTES, *pieces, PAD])}
+    backend = tokenizers.Tokenizer(
+        models.BPE(vocab=vocab, merges=merges, byte_fallback=True, unk_token=UNK, fuse_unk=False)
+    )
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = _words_with_spaces()
+    backend.decoder = _join_words()
+    return backend
+
+
+def _train_words(
+    lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
+) -> tokenizers.Tokenizer:
+    cut = _words_with_spaces()
+    counts: Counter[str] = Counter()
+    for line in lines:
+        counts.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(line)))
+    _refuse_empty(counts)
+    words = _most_common(counts, config.vocab_size - 3)
+    vocab = {token: i for i, token in enumerate([EOS, UNK, *words, PAD])}
+    backend = tokenizers.Tokenizer(models.WordLevel(vocab=vocab, unk_token=UNK))
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = cut
+    backend.decoder = _join_words()
+    return backend
+
+
+def _train_wordpiece(
+    lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig, layout: Layout
+) -> tokenizers.Tokenizer:
+    """WordPiece from BPE's merges: the library's own WordPiece trainer depends on the order of a hash table."""
+    cut = pre_tokenizers.BertPreTokenizer()
+    if layout is BERT:
+        normalizer = _bert_normalizer(lowercase=config.lowercase)
+    counts = _count_characters(lines, normalizer)
+    counts.pop(" ", None)
+    _refuse_empty(counts)
+    room = config.vocab_size - len(layout.specials)
+    characters = _most_common(counts, room // 4)
+    # Every kept character starts a word and continues one, so that a word of known letters is never unknown.
+    pieces = dict.fromkeys(sorted(characters) + [WORDPIECE_PREFIX + c for c in sorted(characters)])
+    mark_starts = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
+    marked = pre_tokenizers.Sequence([cut, mark_starts])
+    merged, _ = _learn_merges(
+        lines, normalizer, marked, alphabet=[*characters, SPACE], n_pieces=config.vocab_size + len(characters)
+    )
+    for piece in merged:
+        start = piece.startswith(SPACE)
+        piece = piece[1:] if start else WORDPIECE_PREFIX + piece
+        if piece and len(pieces) < room:
+            pieces[piece] = None
+    tokens = [*layout.specials, *pieces] if layout is BERT else [EOS, UNK, *pieces, PAD]
+    backend = tokenizers.Tokenizer(
+        models.WordPiece(
+            vocab={token: i for i, token in enumerate(tokens)},
+            unk_token=layout.unknown,
+            continuing_subword_prefix=WORDPIECE_PREFIX,
+        )
+    )
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = cut
+    backend.decoder = decoders.WordPiece(prefix=WORDPIECE_PREFIX, cleanup=False)
+    return backend
+
+
+def _bert_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
+    # BERT's own, but for accents: stripping them takes Hangul syllables apart.
+    bert = normalizers.BertNormalizer(
+        clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=lowercase
+    )
+    return normalizers.Sequence([normalizers.NFC(), normalizers.Replace(SPACE, "_"), bert])
+
+
+def _train_byte_bpe(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
+    """Pieces over the 256 bytes (Radford et al. 2019, section 2.2): nothing is unknown, nothing is lost."""
+    normalizer = _byte_normalizer(lowercase=config.lowercase)
+    _refuse_empty(_count_characters(lines, normalizer))
+    backend = tokenizers.Tokenizer(models.BPE())
+    backend.normalizer = normalizer
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    trainer = trainers.BpeTrainer(
+        vocab_size=config.vocab_size - 1,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        special_tokens=[],
+        show_progress=False,
+    )
+    backend.train_from_iterator(lines, trainer)
+    model = json.loads(backend.to_str())["model"]
+    vocab = {**model["vocab"], GPT.end: len(model["vocab"])}
+    backend.model = models.BPE(vocab=vocab, merges=[(left, right) for left, right in model["merges"]])
+    backend.decoder = decoders.ByteLevel()
+    return backend
+
+
+def _byte_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
+    composed: list[normalizers.Normalizer] = [normalizers.NFC()]
+    return normalizers.Sequence([normalizers.Lowercase(), *composed] if lowercase else composed)
+
+
+def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple[tokenizers.Tokenizer, list[list[int]]]:
+    """A WordPiece vocabulary with the n words at its end that save most pieces, and what each was cut into before.
+
+    A word is worth its count times the pieces that it no longer takes; an unknown word, of which nothing was kept,
+    its letters. Words that occur once teach nothing. Old pieces keep their ids.
+    """
+    counts: Counter[str] = Counter()
+    for line in lines:
+        for word, _ in backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(line)):
+            counts[word] += 1
+    unknown = backend.token_to_id(backend.model.unk_token)
+    cut = {word: backend.encode(word, add_special_tokens=False).ids for word in counts if counts[word] > 1}
+    saved = {word: len(word) if ids == [unknown] else len(ids) - 1 for word, ids in cut.items()}
+    words = _most_common(Counter({word: counts[word] * pieces for word, pieces in saved.items() if pieces}), n)
+    tree = json.loads(backend.to_str())
+    vocab = tree["model"]["vocab"]
+    first = backend.get_vocab_size(with_added_tokens=True)
+    vocab |= {word: first + i for i, word in enumerate(words)}
+    return tokenizers.Tokenizer.from_str(json.dumps(tree)), [cut[word] for word in words]
+
+
+def _refuse_empty(counts: Counter[str]) -> None:
+    if not any(re.search(r"\S", token) for token in counts if token != SPACE):
+        raise DataError(
+            "empty corpus: no text to train a tokenizer on", right="a corpus with at least one non-empty line"
+        )

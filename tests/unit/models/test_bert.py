@@ -1,0 +1,164 @@
+"""BERT and GPT equal the ones that the library transformers has, on the same weights."""
+
+import re
+
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import BertConfig as TheirBertConfig
+from transformers import BertForPreTraining, GPT2Config, GPT2LMHeadModel
+
+from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models.gpt import Gpt, GptConfig
+
+V, D, FF, H, N = 50, 24, 40, 4, 3
+SMALL = BertConfig(d_model=D, d_ff=FF, n_heads=H, n_layers=N, max_len=20)
+SMALL_GPT = GptConfig(d_model=D, d_ff=FF, n_heads=H, n_layers=N, max_len=20)
+
+
+def randomised(model: nn.Module) -> nn.Module:
+    torch.manual_seed(5)
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.3)
+    return model.eval()
+
+
+def test_the_published_sizes() -> None:
+    with torch.device("meta"):
+        base = Bert(BertConfig(), vocab=30522)
+        large = Bert(BertConfig(n_layers=24, d_model=1024, d_ff=4096, n_heads=16), vocab=30522)
+        gpt = Gpt(GptConfig(), vocab=50257)
+    assert sum(p.numel() for p in base.parameters()) == 109_482_240
+    assert sum(p.numel() for p in large.parameters()) == 335_141_888
+    assert sum(p.numel() for p in gpt.parameters()) == 124_439_808
+
+
+def test_texts_in_one_row_do_not_see_each_other() -> None:
+    model = randomised(Bert(SMALL, vocab=V))
+    a, b = torch.randint(5, V, (1, 6)), torch.randint(5, V, (1, 4))
+    apart = [model(x, torch.zeros_like(x), torch.ones_like(x).bool()) for x in (a, b)]
+    row = torch.cat([a, b, torch.zeros(1, 2, dtype=torch.long)], dim=1)
+    block = torch.tensor([[0] * 6 + [1] * 4 + [2] * 2])
+    positions = torch.tensor([[*range(6), *range(4), 0, 0]])
+    together = model(row, torch.zeros_like(row), block[:, :, None] == block[:, None], positions=positions)
+    torch.testing.assert_close(together[:, :6], apart[0], rtol=0, atol=1e-5)
+    torch.testing.assert_close(together[:, 6:10], apart[1], rtol=0, atol=1e-5)
+
+
+def test_padding_changes_nothing() -> None:
+    model = randomised(BertClassifier(SMALL, vocab=V, n_labels=3))
+    ids = torch.randint(5, V, (2, 7))
+    zeros, there = torch.zeros_like(ids), torch.ones_like(ids).bool()
+    wide, more = torch.cat([ids, ids], dim=1), torch.cat([there, ~there], dim=1)
+    found = model(wide, torch.zeros_like(wide), more)
+    torch.testing.assert_close(found, model(ids, zeros, there), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("labels", [2, 9])
+def test_shapes_of_the_heads(labels: int) -> None:
+    ids = torch.randint(5, V, (2, 7))
+    zeros, there = torch.zeros_like(ids), torch.ones_like(ids).bool()
+    assert BertTagger(SMALL, vocab=V, n_labels=labels)(ids, zeros, there).shape == (2, 7, labels)
+    assert BertClassifier(SMALL, vocab=V, n_labels=labels)(ids, zeros, there).shape == (2, labels)
+
+
+def test_gpt_does_not_look_ahead_and_steps_equal_the_whole() -> None:
+    model = randomised(Gpt(SMALL_GPT, vocab=V))
+    ids = torch.randint(0, V, (3, 9))
+    whole = model.logits(model(ids))
+    changed = ids.clone()
+    changed[:, 6:] = (changed[:, 6:] + 1) % V
+    torch.testing.assert_close(model.logits(model(changed))[:, :6], whole[:, :6], rtol=0, atol=1e-5)
+    state = model.start(3)
+    for t in range(9):
+        logits, state = model.step(ids[:, t], state)
+        torch.testing.assert_close(logits, whole[:, t], rtol=0, atol=1e-4)
+
+
+BERT_NAMES = (
+    (r"^bert\.embedding\.", "bert.embeddings.word_embeddings."),
+    (r"^bert\.positions\.", "bert.embeddings.position_embeddings."),
+    (r"^bert\.segments\.", "bert.embeddings.token_type_embeddings."),
+    (r"^bert\.norm\.", "bert.embeddings.LayerNorm."),
+    (r"^bert\.stack\.layers\.", "bert.encoder.layer."),
+    (r"self_attention\.w_q", "attention.self.query"),
+    (r"self_attention\.w_k", "attention.self.key"),
+    (r"self_attention\.w_v", "attention.self.value"),
+    (r"self_attention\.w_o", "attention.output.dense"),
+    (r"self_norm", "attention.output.LayerNorm"),
+    (r"feed_forward\.w_1", "intermediate.dense"),
+    (r"feed_forward\.w_2", "output.dense"),
+    (r"feed_norm", "output.LayerNorm"),
+    (r"^bert\.pooler\.", "bert.pooler.dense."),
+    (r"^transform\.", "cls.predictions.transform.dense."),
+    (r"^transform_norm\.", "cls.predictions.transform.LayerNorm."),
+    (r"^bias$", "cls.predictions.bias"),
+    (r"^next_sentence\.", "cls.seq_relationship."),
+)
+
+
+def their_bert(ours: BertPretraining) -> BertForPreTraining:
+    theirs = BertForPreTraining(
+        TheirBertConfig(
+            vocab_size=V,
+            hidden_size=D,
+            num_hidden_layers=N,
+            num_attention_heads=H,
+            intermediate_size=FF,
+            max_position_embeddings=20,
+        )
+    )
+    weights: dict[str, Tensor] = {}
+    for name, tensor in ours.state_dict().items():
+        for pattern, new in BERT_NAMES:
+            name = re.sub(pattern, new, name)
+        weights[name] = tensor
+    found = theirs.load_state_dict(weights, strict=False)
+    assert not found.unexpected_keys
+    assert set(found.missing_keys) <= {"cls.predictions.decoder.weight", "cls.predictions.decoder.bias"}
+    theirs.tie_weights()
+    theirs.cls.predictions.decoder.bias = theirs.cls.predictions.bias
+    return theirs.eval()
+
+
+def test_bert_equals_transformers() -> None:
+    ours = randomised(BertPretraining(SMALL, vocab=V))
+    assert isinstance(ours, BertPretraining)
+    theirs = their_bert(ours)
+    ids = torch.randint(0, V, (3, 12))
+    segments = (torch.arange(12) > 6).long().expand(3, 12)
+    mask = torch.arange(12) < torch.tensor([[12], [9], [4]])
+    with torch.no_grad():
+        hidden = ours(ids, segments, mask)
+        expected = theirs(ids, token_type_ids=segments, attention_mask=mask.long())
+    torch.testing.assert_close(ours.logits(hidden)[mask], expected.prediction_logits[mask], rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(ours.follows(hidden[:, 0]), expected.seq_relationship_logits, rtol=1e-5, atol=1e-5)
+
+
+def test_gpt_equals_transformers() -> None:
+    ours = randomised(Gpt(SMALL_GPT, vocab=V))
+    assert isinstance(ours, Gpt)
+    theirs = GPT2LMHeadModel(
+        GPT2Config(vocab_size=V, n_positions=20, n_embd=D, n_layer=N, n_head=H, n_inner=FF)
+    ).eval()
+    weights = {
+        "transformer.wte.weight": ours.embedding.weight,
+        "transformer.wpe.weight": ours.positions.embedding.weight,
+        "transformer.ln_f.weight": ours.stack.final_norm.weight,
+        "transformer.ln_f.bias": ours.stack.final_norm.bias,
+        "lm_head.weight": ours.embedding.weight,
+    }
+    for i, layer in enumerate(ours.stack.layers):
+        h, attention, feed = f"transformer.h.{i}.", layer.self_attention, layer.feed_forward
+        qkv = [attention.w_q, attention.w_k, attention.w_v]
+        weights[h + "attn.c_attn.weight"] = torch.cat([w.weight for w in qkv]).T
+        weights[h + "attn.c_attn.bias"] = torch.cat([w.bias for w in qkv])
+        pairs = (("attn.c_proj", attention.w_o), ("mlp.c_fc", feed.w_1), ("mlp.c_proj", feed.w_2))
+        for name, linear in pairs:
+            weights |= {h + name + ".weight": linear.weight.T, h + name + ".bias": linear.bias}
+        for name, norm in (("ln_1", layer.self_norm), ("ln_2", layer.feed_norm)):
+            weights |= {h + name + ".weight": norm.weight, h + name + ".bias": norm.bias}
+    theirs.load_state_dict(weights)
+    ids = torch.randint(0, V, (3, 12))
+    with torch.no_grad():
+        torch.testing.assert_close(ours.logits(ours(ids)), theirs(ids).logits, rtol=1e-5, atol=1e-4)
