@@ -33,7 +33,7 @@ from jumok.models import EncoderDecoder, Seq2Seq, Seq2SeqConfig, Transformer, Tr
 from jumok.nn.recurrent import Recurrent
 from jumok.recipe import load_recipe
 from jumok.tasks.translation import Batch, make_batch, translation_loss
-from jumok.text.tokenizer import EOS_ID
+from jumok.text.vocabulary import EOS_ID
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 LADDER = Path(__file__).parents[1] / "recipes" / "ladder" / "de-en"

@@ -7,7 +7,6 @@ import json
 import sys
 from pathlib import Path
 
-import jumok
 from jumok.look import draw_attention
 from jumok.picture import draw_curves
 
@@ -15,7 +14,7 @@ FOLDER = Path(__file__).parent / "pictures"
 
 
 def main(run: Path, text: str) -> None:
-    draw_attention(lambda: jumok.load(run), text, FOLDER / "alignment.png")
+    draw_attention(run, text, FOLDER / "alignment.png")
     draw_curves(map(json.loads, (run / "events.jsonl").read_text("utf-8").splitlines()), FOLDER / "curve.png")
 
 

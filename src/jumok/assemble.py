@@ -3,7 +3,7 @@
 import json
 import os
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,23 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from jumok.data.corpus import (
-    SPLITS,
-    Corpus,
-    FileData,
-    LabelledData,
-    ParallelData,
-    Split,
-    SyntheticData,
-    TaggedData,
-    TextData,
-    ToyGrammar,
-    ToyNames,
-    ToyReviews,
-)
+from jumok.data.corpus import SPLITS, Corpus, DocumentData, FileData, LabelledData, ParallelData, TaggedData, TextData
+from jumok.data.made import SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
+from jumok.data.synthetic import Split
 from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models import (
+    Bert,
+    BertClassifier,
+    BertConfig,
+    BertPretraining,
+    BertTagger,
+    Elmo,
+    ElmoConfig,
+    Gpt,
+    GptConfig,
     Model,
     ModelConfig,
     RnnClassifier,
@@ -41,12 +39,14 @@ from jumok.models import (
 )
 from jumok.prepare import AnyTask, cache_folder, prepare
 from jumok.recipe import Recipe, recipe_tree
+from jumok.tasks.encoder import Encoder
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
 from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
+from jumok.transfer import begin_with, read_start
 from jumok.version import __version__
 
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
@@ -95,6 +95,18 @@ class Run:
             case "last":
                 return checkpoints.weights(last)
 
+    def before(self) -> Encoder | None:
+        """The model as it was when its pre-training went on from `init`, with its own vocabulary."""
+        if self.recipe.init is None or self.recipe.task.kind != "pretraining":
+            return None
+        start = read_start(self.recipe.init)
+        torch.manual_seed(self.recipe.seed)
+        model = build_model(self.recipe.model, asdict(self.recipe.task), **start.tokenizers.sizes, n_labels=0)
+        assert isinstance(model, BertPretraining)
+        begin_with(model, start, start.tokenizers.source)
+        facts = {"task": asdict(self.recipe.task), "max_len": self.recipe.data.max_len}
+        return Encoder(model.eval(), start.tokenizers.source, facts)
+
     def model_folder(self) -> ModelFolder:
         facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
         if longest := self.task.train.facts.get("longest"):
@@ -108,6 +120,10 @@ class Run:
             case TextData() | ToyGrammar() as data:
                 decode = asdict(self.recipe.decode)
                 facts |= {"language": data.language, "max_len": data.max_len, "decode": decode}
+            case DocumentData() | ToyStories() as data:
+                facts |= {"language": data.language, "max_len": data.max_len}
+                if self.recipe.task.kind == "language_model":
+                    facts["decode"] = asdict(self.recipe.decode)
         return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)
 
 
@@ -136,7 +152,9 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
         warnings.append(f"left out of {counted['read']:,} training examples: {', '.join(dropped)}")
     torch.manual_seed(recipe.seed)
     sizes = {**task.tokenizers.sizes, "n_labels": len(task.labels)}
-    model = build_model(recipe.model, recipe.task.kind, **sizes).to(device)
+    model = build_model(recipe.model, asdict(recipe.task), **sizes).to(device)
+    if recipe.init is not None and not folder.checkpoints.steps():
+        warnings += begin_with(model, read_start(recipe.init), task.tokenizers.source)
     warnings += begin_with_vectors(model, recipe, task.tokenizers, read=not folder.checkpoints.steps())
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 
@@ -164,14 +182,31 @@ def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, 
     return notes
 
 
-def build_model(config: ModelConfig, task: str, *, source_vocab: int, target_vocab: int, n_labels: int) -> Model:
+def build_model(
+    config: ModelConfig, task: Mapping[str, Any], *, source_vocab: int, target_vocab: int, n_labels: int
+) -> Model:
+    """A model for a task, which is given as its config's tree: `kind`, and what else changes the model's shape."""
     match config:
         case TransformerConfig():
             return Transformer(config, source_vocab=source_vocab, target_vocab=target_vocab)
         case Seq2SeqConfig():
             return Seq2Seq(config, source_vocab=source_vocab, target_vocab=target_vocab)
+        case BertConfig():
+            match task["kind"]:
+                case "pretraining":
+                    return BertPretraining(config, vocab=source_vocab, next_sentence=task["next_sentence"])
+                case "classification":
+                    return BertClassifier(config, vocab=source_vocab, n_labels=n_labels)
+                case "tagging" | "answering":
+                    return BertTagger(config, vocab=source_vocab, n_labels=n_labels)
+                case _:
+                    return Bert(config, vocab=source_vocab, pooler=task["pooler"])
+        case GptConfig():
+            return Gpt(config, vocab=source_vocab)
+        case ElmoConfig():
+            return Elmo(config, vocab=source_vocab)
         case RnnConfig():
-            match task:
+            match task["kind"]:
                 case "classification":
                     return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
                 case "tagging":

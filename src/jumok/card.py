@@ -3,18 +3,27 @@
 import json
 from typing import Any
 
-from jumok.data.corpus import ParallelData, SyntheticData
+from jumok.data.corpus import ParallelData
+from jumok.data.made import SyntheticData
 from jumok.hub.folder import ModelFolder
 from jumok.hub.marian import fits_marian
 from jumok.models import TransformerConfig
 from jumok.recipe import Recipe, recipe_tree
 
-NAMES = {"transformer": "Transformer", "seq2seq": "recurrent encoder-decoder", "rnn": "recurrent network"}
+NAMES = {
+    "transformer": "Transformer",
+    "seq2seq": "recurrent encoder-decoder",
+    "rnn": "recurrent network",
+    "bert": "BERT",
+    "gpt": "GPT",
+    "elmo": "ELMo",
+}
 PIPELINES = {
     "translation": "translation",
     "classification": "text-classification",
     "tagging": "token-classification",
     "language_model": "text-generation",
+    "pretraining": "fill-mask",
 }
 
 
@@ -25,7 +34,8 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     else:
         labels = model.facts.get("labels")
         languages = [data.language] if data.language else []
-        does = f"to tell {', '.join(labels)} apart" if labels else "to go on writing"
+        goes_on = "to guess masked words" if recipe.task.kind == "pretraining" else "to go on writing"
+        does = f"to tell {', '.join(labels)} apart" if labels else goes_on
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
     c = recipe.model
     marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.tokenizers.source is model.tokenizers.target

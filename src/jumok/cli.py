@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 from rich.console import Console
@@ -39,6 +39,8 @@ Overrides = Annotated[
 Decoding = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of [decode].")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]
+OtherLayout = Annotated[Literal["huggingface"], typer.Option("--to", help="Who is to open it.")]
 Ensemble = Annotated[list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs, as an ensemble.")]
 OtherData = Annotated[
     list[str] | None,
@@ -165,10 +167,9 @@ def attention(
 ) -> None:
     """Draw what the model looks at: piece by piece while it writes, or the words by which it judges."""
     from jumok.look import draw_attention
-    from jumok.predictor import load
 
     picture = out or run / "attention.png"
-    result = draw_attention(lambda: load(run), text, picture, output=output)
+    result = draw_attention(run, text, picture, output=output)
     if as_json:
         _print_json({"run": str(run), "picture": str(picture), **result})
     else:
@@ -249,7 +250,7 @@ def show(
 @app.command()
 def doctor(
     what: Annotated[list[Path], typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to look at.")],
-    source: Annotated[str | None, typer.Option(help="Language of the source, for files.")] = None,
+    source: Annotated[str | None, typer.Option(help="Language of the source, or of the one text, for files.")] = None,
     target: Annotated[str | None, typer.Option(help="Language of the target, for files.")] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="SOURCE,TARGET", help="Columns of a TSV file with a header.")
@@ -280,6 +281,22 @@ def doctor(
         print_findings(Console(soft_wrap=True), findings, all_well="nothing found that needs a look")
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(2)
+
+
+@app.command("import")
+def import_model(folder: OtherFolder, run: RunArgument) -> None:
+    """Make a run of a model from elsewhere. Weights are checked name by name, and nothing is executed."""
+    from jumok.exchange import import_folder
+
+    typer.echo(import_folder(folder, run))
+
+
+@app.command("export")
+def export_model(run: RunArgument, folder: OtherFolder, to: OtherLayout = "huggingface") -> None:
+    """Write a run's model where others open it."""
+    from jumok.exchange import export_folder
+
+    typer.echo(export_folder(run, folder))
 
 
 @app.command()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jumok.errors import InputError
-from jumok.text.tokenizer import EOS, SPACE, WORDPIECE_PREFIX
+from jumok.text.vocabulary import EOS, SPACE, WORDPIECE_PREFIX
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

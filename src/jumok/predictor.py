@@ -6,8 +6,19 @@ from pathlib import Path
 from jumok.assemble import build_model, choose_device
 from jumok.errors import CheckpointError, InputError
 from jumok.hub.folder import ModelFolder, read_model
-from jumok.models import RnnClassifier, RnnLanguageModel, RnnTagger, Seq2Seq, Transformer
+from jumok.models import (
+    Bert,
+    BertPretraining,
+    Elmo,
+    Gpt,
+    RnnClassifier,
+    RnnLanguageModel,
+    RnnTagger,
+    Seq2Seq,
+    Transformer,
+)
 from jumok.tasks.classification import Classified, Classifier
+from jumok.tasks.encoder import Answer, Encoder
 from jumok.tasks.language_model import Generated, Generator
 from jumok.tasks.predict import Predictor
 from jumok.tasks.tagging import TaggedText, Tagger
@@ -16,8 +27,10 @@ from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
 
 __all__ = [
     "Alignment",
+    "Answer",
     "Classified",
     "Classifier",
+    "Encoder",
     "Generated",
     "Generator",
     "Prediction",
@@ -39,7 +52,7 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
     models = []
     for path, folder in zip(paths, folders, strict=True):
         sizes = {**folder.tokenizers.sizes, "n_labels": len(folder.facts.get("labels", []))}
-        model = build_model(folder.config, folder.facts["task"]["kind"], **sizes)
+        model = build_model(folder.config, folder.facts["task"], **sizes)
         load_tensors(model, folder.tensors, where=path)
         models.append(model.eval().to(choose_device(device)))
     first, where = folders[0], paths[0] / "config.json"
@@ -47,11 +60,16 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
         case "classification":
             classifiers = [model for model in models if isinstance(model, RnnClassifier)]
             return Classifier(classifiers, first.tokenizers.source, first.facts)
+        case "pretraining" | "embedding":
+            encoders = [model for model in models if isinstance(model, BertPretraining | Bert)]
+            if len(encoders) > 1:
+                raise InputError("pre-trained encoders make no ensemble", right="one run")
+            return Encoder(encoders[0], first.tokenizers.source, first.facts)
         case "tagging":
             taggers = [model for model in models if isinstance(model, RnnTagger)]
             return Tagger(taggers, first.tokenizers.source, first.facts)
         case "language_model":
-            writers = [model for model in models if isinstance(model, RnnLanguageModel)]
+            writers = [model for model in models if isinstance(model, RnnLanguageModel | Gpt | Elmo)]
             return Generator(writers, first.tokenizers.source, first.facts, where=where)
         case _:
             translators = [model for model in models if isinstance(model, Transformer | Seq2Seq)]

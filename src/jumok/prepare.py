@@ -4,27 +4,26 @@ import errno
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from jumok.data.corpus import (
     SPLITS,
     Corpus,
+    Data,
+    DocumentData,
     Example,
     LabelledData,
     ParallelData,
-    Split,
-    SyntheticData,
     TaggedData,
     TextData,
     Texts,
-    ToyGrammar,
-    ToyNames,
-    ToyReviews,
     open_shards,
 )
+from jumok.data.made import SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
+from jumok.data.passages import FIELDS
 from jumok.errors import DataError, InputError
 from jumok.models import TransformerConfig
 from jumok.recipe import Recipe
@@ -35,16 +34,28 @@ from jumok.tasks.classification import (
     encode_labelled,
     label_numbers,
 )
-from jumok.tasks.language_model import LanguageModelConfig, LanguageModelTask, encode_lines
+from jumok.tasks.language_model import (
+    LanguageModelConfig,
+    LanguageModelTask,
+    encode_lines,
+    encode_texts,
+    whole_texts,
+)
+from jumok.tasks.pretraining import PretrainingConfig, PretrainingTask, encode_documents, read_passages
 from jumok.tasks.tagging import TaggingConfig, TaggingTask, collect_tags, encode_tagged
 from jumok.tasks.translation import TranslationConfig, TranslationTask, encode_pairs
+from jumok.text.documents import Sentence
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import TRAINER, Tokenizer, TokenizerConfig, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import BERT, GPT, MARIAN, TRAINER, Layout, TokenizerConfig
 from jumok.train.checkpoint import write_atomically
+from jumok.transfer import extended_tokenizer, read_start
 from jumok.version import __version__
 
 CACHE_FOLDER = "JUMOK_CACHE"
-AnyTask = TranslationTask | ClassificationTask | TaggingTask | LanguageModelTask
+AnyTask = TranslationTask | ClassificationTask | TaggingTask | LanguageModelTask | PretrainingTask
+LAYOUTS = {"bert": BERT, "gpt": GPT}
+"""models with special pieces of their own"""
 
 
 def prepare(recipe: Recipe, cache: Path) -> AnyTask:
@@ -55,30 +66,32 @@ def prepare(recipe: Recipe, cache: Path) -> AnyTask:
         case ClassificationConfig(), LabelledData() | ToyReviews():
             return _prepare_classification(recipe, recipe.task, recipe.data, cache)
         case TaggingConfig(), TaggedData() | ToyNames():
-            return _prepare_tagging(recipe, recipe.task, recipe.data, cache)
-        case LanguageModelConfig(), TextData() | ToyGrammar():
-            return _prepare_language_model(recipe, recipe.task, recipe.data, cache)
+            return _prepare_tagging(recipe, recipe.data, cache)
+        case LanguageModelConfig(), TextData() | ToyGrammar() | DocumentData():
+            return _prepare_language_model(recipe, recipe.data, cache)
+        case PretrainingConfig(), DocumentData() | ToyStories():
+            return _prepare_pretraining(recipe, recipe.task, recipe.data, cache)
     raise AssertionError("a recipe refuses data that does not fit its task")
 
 
 def _prepare_translation(
     recipe: Recipe, config: TranslationConfig, data: ParallelData | SyntheticData, cache: Path
 ) -> TranslationTask:
-    corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
-    tokenizers = _pair_tokenizers(recipe.tokenizer, corpora["train"], cache)
-    train = open_shards(
+    train, dev, test = _read_splits(recipe, data)
+    tokenizers = _pair_tokenizers(recipe.tokenizer, train, cache)
+    shards = open_shards(
         cache,
-        [corpora["train"].fingerprint(), tokenizers.source.sha256, tokenizers.target.sha256, data.max_len],
-        lambda facts: encode_pairs(corpora["train"], tokenizers, data.max_len, facts),
+        [train.fingerprint(), tokenizers.source.sha256, tokenizers.target.sha256, data.max_len],
+        lambda facts: encode_pairs(train, tokenizers, data.max_len, facts),
         fields=("source", "target"),
         vocab_size=max(tokenizers.sizes.values()),
     )
-    _refuse_too_long(recipe, tokenizers, corpora)
+    _refuse_too_long(recipe, tokenizers, [*dev, *test])
     return TranslationTask(
         config,
         tokenizers=tokenizers,
-        train=train,
-        dev=read_split(corpora["dev"]),
+        train=shards,
+        dev=dev,
         target_language=data.target,
         lowercase=recipe.tokenizer.lowercase,
         batch_tokens=recipe.train.batch_tokens,
@@ -89,90 +102,122 @@ def _prepare_translation(
 def _prepare_classification(
     recipe: Recipe, config: ClassificationConfig, data: LabelledData | ToyReviews, cache: Path
 ) -> ClassificationTask:
-    corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
-    texts = Texts(corpora["train"], lambda example: [example.text, *([example.pair] if example.pair else [])])
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["labelled"], corpora["train"], cache)
-    labels = collect_labels(corpora["train"])
-    train = open_shards(
+    train, dev, test = _read_splits(recipe, data)
+    texts = Texts(train, lambda example: [example.text, *([example.pair] if example.pair else [])])
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["labelled"], train, cache)
+    labels = collect_labels(train)
+    label_numbers([*dev, *test], labels)  # an unknown one is named before the training, not after it
+    shards = open_shards(
         cache,
-        ["labelled", corpora["train"].fingerprint(), tokenizer.sha256, data.max_len],
-        lambda facts: encode_labelled(corpora["train"], tokenizer, labels, data.max_len, facts),
+        ["labelled", train.fingerprint(), tokenizer.sha256, data.max_len],
+        lambda facts: encode_labelled(train, tokenizer, labels, data.max_len, facts),
         fields=("text", "label"),
         vocab_size=max(tokenizer.vocab_size, len(labels)),
     )
-    label_numbers(list(corpora["test"]), labels)  # an unknown one is named before the training, not after it
     return ClassificationTask(
-        config,
+        config=config,
         tokenizer=tokenizer,
         labels=labels,
-        train=train,
-        dev=read_split(corpora["dev"]),
+        train=shards,
+        dev=dev,
         batch_tokens=recipe.train.batch_tokens,
         seed=recipe.seed,
     )
 
 
-def _prepare_tagging(recipe: Recipe, config: TaggingConfig, data: TaggedData | ToyNames, cache: Path) -> TaggingTask:
-    corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
-    texts = Texts(corpora["train"], lambda sentence: [" ".join(sentence.words)])
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["tagged"], corpora["train"], cache)
-    tags = collect_tags(corpora["train"])
-    train = open_shards(
+def _prepare_tagging(recipe: Recipe, data: TaggedData | ToyNames, cache: Path) -> TaggingTask:
+    train, dev, _ = _read_splits(recipe, data)
+    texts = Texts(train, lambda sentence: [" ".join(sentence.words)])
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["tagged"], train, cache)
+    tags = collect_tags(train)
+    shards = open_shards(
         cache,
-        ["tagged", corpora["train"].fingerprint(), tokenizer.sha256, data.max_len],
-        lambda facts: encode_tagged(corpora["train"], tokenizer, tags, data.max_len, facts),
+        ["tagged", train.fingerprint(), tokenizer.sha256, data.max_len],
+        lambda facts: encode_tagged(train, tokenizer, tags, data.max_len, facts),
         fields=("text", "first", "tag"),
         vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
     )
     return TaggingTask(
-        config,
         tokenizer=tokenizer,
         labels=tags,
-        train=train,
-        dev=read_split(corpora["dev"]),
+        train=shards,
+        dev=dev,
         batch_tokens=recipe.train.batch_tokens,
         seed=recipe.seed,
     )
 
 
 def _prepare_language_model(
-    recipe: Recipe, config: LanguageModelConfig, data: TextData | ToyGrammar, cache: Path
+    recipe: Recipe, data: TextData | ToyGrammar | DocumentData, cache: Path
 ) -> LanguageModelTask:
-    corpora = {split: Corpus(data, split, seed=recipe.seed) for split in SPLITS}
-    texts = Texts(corpora["train"], lambda line: [line])
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["text"], corpora["train"], cache)
-    train = open_shards(
+    # Two kinds of examples: lines, and the sentences of documents.
+    train, dev, _ = _read_splits(recipe, cast(Data[str | Sentence], data))
+    texts = Texts(train, lambda example: [example if isinstance(example, str) else example.text])
+    layout = LAYOUTS.get(recipe.model.kind, MARIAN)
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["text"], train, cache, layout=layout)
+    encode: Any = encode_texts if isinstance(data, DocumentData) else encode_lines
+    shards = open_shards(
         cache,
-        ["text", corpora["train"].fingerprint(), tokenizer.sha256, data.max_len],
-        lambda facts: encode_lines(corpora["train"], tokenizer, data.max_len, facts),
+        ["text", train.fingerprint(), tokenizer.sha256, data.max_len],
+        lambda facts: encode(train, tokenizer, data.max_len, facts),
         fields=("text",),
         vocab_size=tokenizer.vocab_size,
     )
     return LanguageModelTask(
-        config,
         tokenizer=tokenizer,
-        train=train,
-        dev=read_split(corpora["dev"]),
+        train=shards,
+        dev=whole_texts(dev),
         max_len=data.max_len,
         batch_tokens=recipe.train.batch_tokens,
         seed=recipe.seed,
     )
 
 
-def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, corpora: Mapping[Split, Corpus[Pair]]) -> None:
+def _prepare_pretraining(
+    recipe: Recipe, config: PretrainingConfig, data: DocumentData | ToyStories, cache: Path
+) -> PretrainingTask:
+    train, dev, _ = _read_splits(recipe, data)
+    texts = Texts(train, lambda sentence: [sentence.text])
+    if recipe.init is None:
+        tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["documents"], train, cache, layout=BERT)
+    else:
+        tokenizer = extended_tokenizer(read_start(recipe.init).tokenizers.source, texts, config.new_pieces)
+    shards = open_shards(
+        cache,
+        ["documents", train.fingerprint(), tokenizer.sha256, data.max_len],
+        lambda facts: encode_documents(train, tokenizer, data.max_len, facts),
+        fields=FIELDS,
+        vocab_size=max(tokenizer.vocab_size, data.max_len),
+    )
+    return PretrainingTask(
+        config,
+        tokenizer=tokenizer,
+        train=shards,
+        dev=read_passages(dev, tokenizer, data.max_len),
+        max_len=data.max_len,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+        where=train.name,
+    )
+
+
+def _refuse_too_long(recipe: Recipe, tokenizers: Tokenizers, held_out: Sequence[Pair]) -> None:
     """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
     room = recipe.model.longest if isinstance(recipe.model, TransformerConfig) else None
-    for split, corpus in corpora.items():
-        if room is None or split == "train":
-            continue
-        for pair in corpus:
-            pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.target)))
-            if pieces >= room:
-                raise DataError(
-                    f"a pair has {pieces} pieces; the model learns {room} positions",
-                    where=pair.where,
-                    right=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
-                )
+    for pair in held_out if room is not None else ():
+        pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.target)))
+        if room is not None and pieces >= room:
+            raise DataError(
+                f"a pair has {pieces} pieces; the model learns {room} positions",
+                where=pair.where,
+                right=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
+            )
+
+
+def _read_splits(recipe: Recipe, data: Data[Example]) -> tuple[Corpus[Example], list[Example], list[Example]]:
+    """The training corpus, and all that will be scored: what cannot be read is named before anything is learned."""
+    train, dev, test = (Corpus(data, split, seed=recipe.seed) for split in SPLITS)
+    return train, read_split(dev), read_split(test) if test.exists() else []
 
 
 def read_split(corpus: Corpus[Example]) -> list[Example]:
@@ -197,15 +242,21 @@ def _pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path)
 
 
 def prepare_tokenizer(
-    config: TokenizerConfig, texts: Iterable[str], key: list[str], corpus: Corpus[Any], cache: Path
+    config: TokenizerConfig,
+    texts: Iterable[str],
+    key: list[str],
+    corpus: Corpus[Any],
+    cache: Path,
+    *,
+    layout: Layout = MARIAN,
 ) -> Tokenizer:
     """Trained on the training text once; the cache knows it by config and corpus, and `key` for which part of it."""
-    digest = json.dumps([__version__, TRAINER, asdict(config), *key, corpus.fingerprint()])
+    digest = json.dumps([__version__, TRAINER, asdict(config), layout.specials, *key, corpus.fingerprint()])
     path = cache / "tokenizers" / f"{hashlib.sha256(digest.encode()).hexdigest()[:32]}.json"
     if path.exists():
         return Tokenizer.load(path)
     try:
-        tokenizer = Tokenizer.train(config, texts)
+        tokenizer = Tokenizer.train(config, texts, layout)
     except DataError as error:
         raise DataError(error.what, where=error.where or corpus.name, right=error.right) from error
     path.parent.mkdir(parents=True, exist_ok=True)

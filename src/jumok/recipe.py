@@ -15,27 +15,41 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import SPLITS, DataConfig, MadeData
+from jumok.data.corpus import SPLITS, DataConfig, DocumentData
+from jumok.data.made import MadeData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
-from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import (
+    BertConfig,
+    ElmoConfig,
+    GptConfig,
+    ModelConfig,
+    RnnConfig,
+    Seq2SeqConfig,
+    TransformerConfig,
+)
 from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.language_model import LanguageModelConfig
+from jumok.tasks.pretraining import PretrainingConfig
 from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
-from jumok.text.tokenizer import TokenizerConfig
 from jumok.text.vectors import VectorsConfig
+from jumok.text.vocabulary import TokenizerConfig
 from jumok.train.loop import TrainConfig
+from jumok.transfer import read_start
 
 DATA_FOLDER = "JUMOK_DATA"
-TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig
+TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig | PretrainingConfig
 FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
     "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
     "classification": (["labelled", "toy_reviews"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
     "tagging": (["tagged", "toy_names"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
-    "language_model": (["text", "toy_grammar"], ["rnn"], ["perplexity", "bits_per_byte"]),
+    "language_model": (["text", "documents", "toy_grammar"], ["rnn", "gpt", "elmo"], ["perplexity", "bits_per_byte"]),
+    "pretraining": (["documents", "toy_stories"], ["bert"], ["perplexity", "masked_accuracy"]),
 }
 """the kinds of data and of model, and the dev scores, that go with each task"""
+VOCABULARIES = {"bert": "wordpiece", "gpt": "byte_bpe"}
+"""models whose special pieces only one kind of vocabulary has"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,11 +68,15 @@ class Recipe:
 
     description: str = ""
     seed: Seed = 1
+    init: str | None = None
+    """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
     task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: Annotated[ModelConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
+    old_domain: DocumentData | None = None
+    """pretraining from `init`: documents of what the weights knew, scored before and after"""
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
@@ -80,7 +98,18 @@ class Recipe:
                 wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
             if c.longest is not None and self.data.max_len >= c.longest:
                 wrong.append("data.max_len must be below model.max_len when positions are learned")
-        if self.decode.coverage_penalty and (isinstance(c, RnnConfig) or not c.attends):
+        if self.old_domain is not None and (self.init is None or task.kind != "pretraining"):
+            wrong.append('old_domain needs init and task.kind = "pretraining"')
+        if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
+            wrong.append("task.new_pieces needs init: a vocabulary of one's own has them anyway")
+        if isinstance(c, BertConfig | GptConfig) and self.data.max_len > c.max_len:
+            wrong.append(f"data.max_len = {self.data.max_len} must not be over model.max_len = {c.max_len}")
+        if (kind := self.tokenizer.kind) != (needed := VOCABULARIES.get(c.kind, kind)):
+            wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
+        elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
+            wrong.append(f'tokenizer.kind = "byte_bpe" is for model.kind = "gpt", and model.kind is "{c.kind}"')
+        attends = isinstance(c, TransformerConfig | Seq2SeqConfig) and c.attends
+        if self.decode.coverage_penalty and not attends:
             wrong.append("decode.coverage_penalty counts attention, and the model has none")
         wrong += _unfitting_vectors(self.vectors, c)
         if isinstance(task, LanguageModelConfig) and isinstance(c, RnnConfig) and c.bidirectional:
@@ -96,8 +125,10 @@ def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
     if not vectors.source and not vectors.target:
         return ["vectors.frozen needs vectors.source or vectors.target"] if vectors.frozen else []
     match c:
-        case TransformerConfig():
+        case TransformerConfig() | BertConfig() | GptConfig():
             return ["vectors are for recurrent models: a Transformer scales its embeddings and shares them"]
+        case ElmoConfig():
+            return ["vectors are not for ELMo: its embeddings are its output, too, and have to learn"]
         case RnnConfig():
             return ["vectors.target needs a model with a target; there is one text here"] if vectors.target else []
         case Seq2SeqConfig():
@@ -119,8 +150,27 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
         raise RecipeError(f"not TOML: {error}", where=path) from error
     for override in overrides:
         _override(tree, override)
+    if isinstance(tree.get("init"), str):
+        tree = _begun(tree, path)
     recipe = parse_recipe(tree, where=str(path))
     return _resolve(recipe, path) if find_data else recipe
+
+
+def _begun(tree: dict[str, Any], path: Path) -> dict[str, Any]:
+    """A recipe that begins with other weights has their model, and a vocabulary of their kind."""
+    places = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
+    found = [place / tree["init"] for place in places if (place / tree["init"]).is_dir()]
+    if not found:
+        raise RecipeError(
+            f"no such run or folder: {tree['init']}",
+            where=f"{path}: init",
+            right=f"a folder relative to one of {', '.join(map(str, places))}",
+        )
+    start = read_start(str(found[0]))
+    model = {**asdict(start.config), **tree.get("model", {})}
+    tokenizer = {"kind": VOCABULARIES.get(start.config.kind, "bpe"), **tree.get("tokenizer", {})}
+    tokenizer["vocab_size"] = start.tokenizers.source.vocab_size
+    return {**tree, "init": str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 
 def shipped_recipe(name: str) -> Path:
@@ -199,6 +249,7 @@ def _resolve(recipe: Recipe, path: Path) -> Recipe:
     for split in () if isinstance(recipe.data, MadeData) else SPLITS:
         entries = getattr(recipe.data, split)
         found[split] = [list(map(find, entry)) if isinstance(entry, list) else find(entry) for entry in entries]
+    old = recipe.old_domain and replace(recipe.old_domain, test=[find(file) for file in recipe.old_domain.test])
     source, target = (file and find(file) for file in (recipe.vectors.source, recipe.vectors.target))
     if missing:
         raise RecipeError(
@@ -208,4 +259,4 @@ def _resolve(recipe: Recipe, path: Path) -> Recipe:
             f" {DATA_FOLDER} names; looked in {', '.join(map(str, folders))}",
         )
     vectors = replace(recipe.vectors, source=source, target=target)
-    return replace(recipe, data=replace(recipe.data, **found), vectors=vectors)
+    return replace(recipe, data=replace(recipe.data, **found), vectors=vectors, old_domain=old)

@@ -155,11 +155,23 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
         interval = f"{score['low']:.2f} – {score['high']:.2f}"
         table.add_row(score["name"], f"{score['value']:.2f}", interval, str(score["n"]))
     console.print(table)
+    if "before" in result:
+        _print_before_and_after(console, result)
     if "calibration_error" in result:
         console.print(f"  calibration error: {result['calibration_error']:.2f} %", style="dim")
     for score in result["scores"].values():
         console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
     console.print()
+
+
+def _print_before_and_after(console: Console, result: dict[str, Any]) -> None:
+    table = Table(title="before and after", title_justify="left", box=SIMPLE)
+    for name in ("metric", "before", "after"):
+        table.add_column(name, justify="left" if name == "metric" else "right")
+    for name, score in result["scores"].items():
+        table.add_row(name, f"{result['before']['scores'][name]['value']:.2f}", f"{score['value']:.2f}")
+    table.add_row("pieces_per_word", *(f"{found['pieces_per_word']:.3f}" for found in (result["before"], result)))
+    console.print(table)
 
 
 def print_comparisons(
@@ -213,7 +225,8 @@ def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, A
     if published and published.parameters:
         table.add_row(f"published ({published.source})", f"{published.parameters:,.0f}")
     console.print(table)
-    console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for a source and a target token,")
+    token = "a source and a target token" if recipe.task.kind == "translation" else "a token"
+    console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for {token},")
     console.print(f"  {cost.training_flops:.2e} FLOP at most for {recipe.train.steps:,} steps")
     console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and moments")
     if published and published.bleu:

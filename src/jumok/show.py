@@ -1,12 +1,15 @@
 """What a recipe or a run amounts to: parameters, memory and arithmetic, before anything is trained."""
 
-from dataclasses import dataclass
+import re
+from dataclasses import asdict, dataclass
 
 import torch
 
 from jumok.assemble import build_model
-from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models import BertConfig, ElmoConfig, GptConfig, ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe
+
+EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -16,7 +19,7 @@ class Cost:
     parameters: dict[str, int]
     """of each part, and "total\""""
     flops_per_pair_of_tokens: int
-    """forward and backward, for one source and one target token, at 30 tokens a sentence"""
+    """forward and backward, for one source and one target token, or one token of one text, at 30 tokens a sentence"""
     training_flops: float
     training_bytes: int
     """weights, gradients and Adam's two moments, in float32; activations come on top"""
@@ -26,7 +29,7 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     target = target_vocab or recipe.tokenizer.vocab_size
     with torch.device("meta"):
         model = build_model(
-            recipe.model, recipe.task.kind, source_vocab=source_vocab or target, target_vocab=target, n_labels=2
+            recipe.model, asdict(recipe.task), source_vocab=source_vocab or target, target_vocab=target, n_labels=2
         )
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts = {name: n for name, n in parts.items() if n}
@@ -50,9 +53,21 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
             attending = n * s.n_heads * (s.d_k + s.d_v)
             feed_forward = 2 * s.d_model * s.d_ff
             return s.n_layers * (3 * (projections + attending) + 2 * feed_forward) + s.d_model * vocab
+        case BertConfig() | GptConfig() | ElmoConfig():
+            with torch.device("meta"):
+                model = build_model(
+                    c, {"kind": "embedding", "pooler": False}, source_vocab=2, target_vocab=2, n_labels=2
+                )
+            weights = sum(
+                p.numel() for name, p in model.named_parameters() if p.ndim > 1 and not EMBEDDINGS.search(name)
+            )
+            attending = 0 if isinstance(c, ElmoConfig) else 2 * n * c.d_model * c.n_layers
+            # BERT predicts the masked pieces only, ELMo every piece twice.
+            predicted = {"bert": 0.15, "gpt": 1.0, "elmo": 2.0}[c.kind]
+            return weights + attending + int(predicted * c.d_model * vocab)
         case Seq2SeqConfig() | RnnConfig():
             with torch.device("meta"):
-                model = build_model(c, "classification", source_vocab=2, target_vocab=2, n_labels=2)
+                model = build_model(c, {"kind": "classification"}, source_vocab=2, target_vocab=2, n_labels=2)
             weights = sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)
             if isinstance(c, RnnConfig):
                 return weights

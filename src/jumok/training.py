@@ -104,11 +104,18 @@ def finish(run: Run, watcher: Watcher) -> None:
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = load(run.folder.path)
     scores: dict[str, Any] = {}
-    for split in SPLITS[1:]:
-        examples = list(Corpus(run.recipe.data, split, seed=run.recipe.seed))
+    held_out: dict[str, list[Any]] = {
+        split: list(Corpus(run.recipe.data, split, seed=run.recipe.seed)) for split in SPLITS[1:]
+    }
+    if run.recipe.old_domain is not None:
+        held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
+    before = run.before()
+    for split, examples in held_out.items():
         if examples:
             with watcher.scoring(split, len(examples)) as done:
                 scores[split] = predictor.score(examples, done=done)[0]
+                if before is not None:
+                    scores[split]["before"] = before.score(examples)[0]
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

@@ -11,7 +11,8 @@ from jumok.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
 from jumok.tasks.batch import pad
 from jumok.tasks.translation import make_batch, translation_loss
 from jumok.tasks.translator import translate
-from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 from jumok.train.optimizer import OptimizerConfig, learning_rate, make_optimizer
 
 TOKENIZER = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c d e f g h i j"])

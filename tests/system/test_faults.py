@@ -235,7 +235,8 @@ def test_predict_refuses_what_is_no_run_and_what_is_no_text(jumok, reversed_run,
 def test_tokenizer_that_does_not_fit_is_refused(jumok, reversed_run, tmp_path):
     import shutil
 
-    from jumok.text.tokenizer import Tokenizer, TokenizerConfig
+    from jumok.text.tokenizer import Tokenizer
+    from jumok.text.vocabulary import TokenizerConfig
 
     shutil.copytree(reversed_run / "model", tmp_path / "model")
     (tmp_path / "model" / "manifest.json").unlink()

@@ -22,7 +22,8 @@ from jumok.decode.search import DecodeConfig
 from jumok.errors import InputError, RecipeError, RunError
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.tasks.translation import Tokenizers, translate
-from jumok.text.tokenizer import Kind, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import Kind, TokenizerConfig
 
 
 class Echo:

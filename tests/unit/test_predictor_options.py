@@ -14,7 +14,8 @@ from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder, write_model
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.predictor import Predictor, load
-from jumok.text.tokenizer import Tokenizer, TokenizerConfig, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import TokenizerConfig
 from jumok.train.checkpoint import unique_tensors
 
 

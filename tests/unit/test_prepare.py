@@ -8,9 +8,15 @@ import pytest
 from jumok.errors import DataError
 from jumok.prepare import AnyTask, prepare
 from jumok.recipe import parse_recipe
-from jumok.text.tokenizer import EOS_ID, Tokenizer
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import EOS_ID
 
 KINDS = {"classification": "labelled", "tagging": "tagged", "language_model": "text"}
+WRONG = {
+    "classification": b"text\tlabel\na fox\tx\na dog\n",
+    "tagging": b"a O\n\nfox\n",
+    "language_model": b"a\n\nb\xff\n",
+}
 CONTENT = {
     "classification": "text\tlabel\na fox\tx\na dog\ty\na cat\tx\n",
     "tagging": "a O\nFox B-X\n\na O\ndog O\n\nCat B-X\n",
@@ -162,3 +168,44 @@ def test_an_unknown_label_is_named_before_anything_is_trained(files: Files, spli
     with pytest.raises(DataError, match="the label 'z' does not occur in the training data") as caught:
         files.prepare("classification", "train", "dev", "test")
     assert (caught.value.where, caught.value.right) == (f"{path}:3", "one of x, y")
+
+
+@each_task
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_what_cannot_be_read_is_named_before_anything_is_learned(
+    files: Files, task: str, split: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("train", "dev", "test"):
+        files.write(name, CONTENT[task])
+    (files.folder / split).write_bytes(WRONG[task])
+    monkeypatch.setattr(Tokenizer, "train", lambda *_: pytest.fail("learned something"))
+    with pytest.raises(DataError) as caught:
+        files.prepare(task, "train", "dev", "test")
+    assert (caught.value.where or "").partition(",")[0] == f"{files.folder / split}:3"
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+@pytest.mark.parametrize(("content", "line"), [("a\tb\nalone\n", ":2"), ("source\ttarget\na\tb\n", ":1"), ("", "")])
+def test_held_out_pairs_are_read_before_anything_is_learned(
+    files: Files, split: str, content: str, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data: dict[str, Any] = {"kind": "parallel", "source": "en", "target": "ko"}
+    for name in ("train", "dev", "test"):
+        path = files.write(f"{name}.tsv", "a\tb\nc\td\n")
+        data[name] = [[path]] if name == "train" else [path]
+    path = files.write(f"{split}.tsv", content)
+    monkeypatch.setattr(Tokenizer, "train", lambda *_: pytest.fail("learned something"))
+    with pytest.raises(DataError) as caught:
+        prepare(parse_recipe({"data": data}, where="test"), files.folder / "cache")
+    assert caught.value.where == f"{path}{line}"
+
+
+@each_task
+def test_a_test_file_without_an_example_is_refused_and_none_at_all_is_not(files: Files, task: str) -> None:
+    for name in ("train", "dev"):
+        files.write(name, CONTENT[task])
+    path = files.write("test", "text\tlabel\n" if task == "classification" else "")
+    with pytest.raises(DataError, match="no test data, or its files are empty") as caught:
+        files.prepare(task, "train", "dev", "test")
+    assert caught.value.where == path
+    assert len(files.prepare(task, "train", "dev").train) == 3

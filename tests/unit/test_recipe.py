@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from jumok.data.corpus import DataConfig, LabelledData, ParallelData, SyntheticData, TaggedData, TextData
+from jumok.data.corpus import DataConfig, LabelledData, ParallelData, TaggedData, TextData
+from jumok.data.made import SyntheticData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
 from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
@@ -17,7 +18,7 @@ from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.language_model import LanguageModelConfig
 from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
-from jumok.text.tokenizer import TokenizerConfig
+from jumok.text.vocabulary import TokenizerConfig
 from jumok.train.loop import TrainConfig
 
 SYNTHETIC = {"kind": "synthetic", "problem": "reverse"}
@@ -194,7 +195,8 @@ def test_missing_keys_are_named() -> None:
 
 
 def test_the_kinds_of_data_are_named() -> None:
-    kinds = "'parallel', 'synthetic', 'labelled', 'tagged', 'text', 'toy_reviews', 'toy_names', 'toy_grammar'"
+    files = "'parallel', 'synthetic', 'labelled', 'tagged', 'text', 'documents'"
+    kinds = f"{files}, 'toy_reviews', 'toy_names', 'toy_grammar', 'toy_stories'"
     assert mistakes({"data": {"kind": "web"}}) == {"data.kind": f"must be one of {kinds} (got 'web')"}
     assert mistakes({"data": {"problem": "reverse"}}) == {"data.kind": "is missing"}
 

@@ -13,16 +13,18 @@ from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
 from pydantic import Field
 
-from jumok.config import Count, CountOrZero, Share
-from jumok.data import synthetic, toys
+from jumok.config import Count, Share
+from jumok.data.made import SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
 from jumok.data.shards import FORMAT, Shards, build_shards
+from jumok.data.synthetic import Split
 from jumok.errors import DataError
+from jumok.text.documents import DocumentFormat, Sentence, read_documents, text_files
 from jumok.text.formats import Pair, read_lines, read_pairs
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
 from jumok.version import __version__
 
-Split = synthetic.Split
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")
+SENTENCE_RULES = 1  # another number when text/sentences.py splits in another way
 Files = Annotated[list[str], Field(max_length=2)]
 Example = TypeVar("Example")
 Example_co = TypeVar("Example_co", covariant=True)
@@ -235,100 +237,59 @@ class TextData(ListedData):
     language: str = ""
 
     def read(self, split: Split, *, seed: int) -> Iterator[str]:
+        return (line for _, line in self.read_with_places(split))
+
+    def read_with_places(self, split: Split) -> Iterator[tuple[str, str]]:
+        """The lines, each after the place it was read from, which only a person wants to know."""
         for file in self.files(split):
-            found = read_lines(Path(file))
-            yield from self._part(found, split, lambda line: line) if self._divided(split) else found
+            found = ((f"{file}:{number}", line) for number, line in enumerate(read_lines(Path(file)), start=1))
+            yield from self._part(found, split, lambda placed: placed[1]) if self._divided(split) else found
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class MadeData:
-    """What all made data has in common."""
+class DocumentData(ListedData):
+    """Documents in text files (.gz too) or folders of them."""
 
-    n_train: CountOrZero = 100_000
-    n_dev: CountOrZero = 500
-    n_test: CountOrZero = 1000
-    max_len: Count = 256
-
-    def count(self, split: Split) -> int:
-        return {"train": self.n_train, "dev": self.n_dev, "test": self.n_test}[split]
-
-    def exists(self, split: Split) -> bool:
-        return self.count(split) > 0
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SyntheticData(MadeData):
-    """Pairs that are made, exact and without end; dev and test are held out and never made for training."""
-
-    kind: Literal["synthetic"] = "synthetic"
-    problem: synthetic.Problem
-    source: str = "en"
-    target: str = "ko"
-    length: Annotated[int, Field(ge=3)] = 12
-    """longest sequence of `reverse` and `copy`"""
-
-    def read(self, split: Split, *, seed: int) -> Iterator[Pair]:
-        pairs = synthetic.generate(self.problem, split, n=self.count(split), seed=seed, max_len=self.length)
-        for i, (source, target) in enumerate(pairs):
-            yield Pair(source, target, f"{self.problem} {split} {i}")
-
-    def name(self, split: Split) -> str:
-        return f"{self.problem} ({split})"
-
-    def identity(self, split: Split, *, seed: int) -> bytes:
-        facts = [synthetic.VERSION, self.problem, self.count(split), self.length]
-        facts += [seed] if split == "train" else []
-        return json.dumps([split, *facts]).encode()
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToyData(MadeData):
-    """What the made data of the tasks over one text has in common."""
-
+    kind: Literal["documents"] = "documents"
     language: str = ""
+    format: DocumentFormat = "blank_line"
+    """how documents stand in a file: separated by blank lines, one a line, or one a file"""
+    split_sentences: bool = True
+    """cut lines into sentences; otherwise a line is one"""
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
+        for file in self.files(split):
+            found = read_documents(Path(file), self.format, split=self.split_sentences)
+            yield from self._documents(found, split) if self._divided(split) else found
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        facts = [type(self).__name__, toys.VERSION, self.count(split), split, *([seed] if split == "train" else [])]
-        return json.dumps(facts).encode()
+        return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES)
 
-    def name(self, split: Split) -> str:
-        return f"{type(self).__name__} ({split})"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToyReviews(ToyData):
-    """Made Korean opinions, good or bad, some of them negated."""
-
-    kind: Literal["toy_reviews"] = "toy_reviews"
-
-    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
-        return toys.reviews(split, n=self.count(split), seed=seed)
+    def _documents(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
+        """Of all documents those that belong to a split; their first sentence decides."""
+        side: Split = "train"
+        for sentence in sentences:
+            if sentence.first:
+                side = self._side(sentence.text)
+            if side == split:
+                yield sentence
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToyNames(ToyData):
-    """Made English sentences with persons and places."""
-
-    kind: Literal["toy_names"] = "toy_names"
-
-    def read(self, split: Split, *, seed: int) -> Iterator[Tagged]:
-        return toys.names(split, n=self.count(split), seed=seed)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ToyGrammar(ToyData):
-    """Sentences of a small English grammar."""
-
-    kind: Literal["toy_grammar"] = "toy_grammar"
-
-    def read(self, split: Split, *, seed: int) -> Iterator[str]:
-        return toys.grammar(split, n=self.count(split), seed=seed)
-
-
-DataConfig = ParallelData | SyntheticData | LabelledData | TaggedData | TextData | ToyReviews | ToyNames | ToyGrammar
+DataConfig = (
+    ParallelData
+    | SyntheticData
+    | LabelledData
+    | TaggedData
+    | TextData
+    | DocumentData
+    | ToyReviews
+    | ToyNames
+    | ToyGrammar
+    | ToyStories
+)
 
 
 def other_files(data: DataConfig, files: list[str]) -> DataConfig:
@@ -342,11 +303,15 @@ def other_files(data: DataConfig, files: list[str]) -> DataConfig:
             return TaggedData(language=data.language, test=files)
         case ToyGrammar():
             return TextData(language=data.language, test=files)
+        case ToyStories():
+            return DocumentData(language=data.language, test=files)
     nothing: dict[str, Any] = {"train": [], "dev": [], "dev_share": 0.0, "test_share": 0.0}
     return replace(data, test=files, **nothing)
 
 
 def _file_sha256(file: str) -> bytes:
+    if Path(file).is_dir():
+        return b"".join(str(path).encode() + b" " + _file_sha256(str(path)) for path in text_files(Path(file)))
     try:
         with Path(file).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest().encode() + b"\n"

@@ -11,6 +11,7 @@ from random import Random
 from typing import TypeVar
 
 from jumok.data.synthetic import Split
+from jumok.text.documents import Sentence
 from jumok.text.labelled import Labelled, Tagged
 
 VERSION = 1  # raised when the same arguments give other examples
@@ -85,8 +86,17 @@ def sentence_with_names(rng: Random) -> tuple[list[str], list[str]]:
 def grammatical_sentence(rng: Random) -> str:
     """A noun, perhaps something in between, and a verb of the same number."""
     number = rng.randrange(2)
-    noun, verb = rng.choice(_NOUNS)[number], rng.choice(_VERBS)[number]
-    between = rng.choice(_WHERE)
+    return _sentence_of(rng.choice(_NOUNS)[number], number, rng)
+
+
+def story(rng: Random) -> list[str]:
+    """Sentences about one noun: what follows what can be known by it."""
+    number, noun = rng.randrange(2), rng.choice(_NOUNS)
+    return [_sentence_of(noun[number], number, rng) + "." for _ in range(rng.randint(3, 6))]
+
+
+def _sentence_of(noun: str, number: int, rng: Random) -> str:
+    verb, between = rng.choice(_VERBS)[number], rng.choice(_WHERE)
     return " ".join(filter(None, ["the", noun, between, verb, rng.choice(("today", "again", "quietly", ""))]))
 
 
@@ -126,6 +136,12 @@ def names(split: Split, *, n: int, seed: int) -> Iterator[Tagged]:
     made = held_apart(sentence_with_names, lambda sentence: " ".join(sentence[0]), split, n=n, seed=seed)
     for i, (words, tags) in enumerate(made):
         yield Tagged(words, tags, f"names {split} {i}")
+
+
+def stories(split: Split, *, n: int, seed: int) -> Iterator[Sentence]:
+    for i, sentences in enumerate(held_apart(story, " ".join, split, n=n, seed=seed)):
+        for k, text in enumerate(sentences):
+            yield Sentence(text, k == 0, f"stories {split} {i}")
 
 
 def grammar(split: Split, *, n: int, seed: int) -> Iterator[str]:

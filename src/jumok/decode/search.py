@@ -6,7 +6,7 @@ sentence's rows, so a sentence's output does not depend on the batch it happened
 B sentences, K beams, V vocabulary, S source positions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import Annotated, Any, Literal, Protocol
@@ -16,6 +16,7 @@ from pydantic import Field
 from torch import Tensor
 
 from jumok.config import Count, CountOrZero, NotNegative, Positive, Seed
+from jumok.errors import InputError
 
 NO_TOKEN = -1
 
@@ -132,6 +133,27 @@ def follow(
             tokens, state = tokens[going_on], state.select(going_on)
         t += 1
     return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
+
+
+@torch.inference_mode()
+def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int) -> Iterator[int]:
+    """The pieces of one hypothesis after its prefix, each as soon as it is chosen."""
+    if config.method == "beam":
+        raise InputError(
+            "beam search knows its first word when it has chosen its last", right='decode.method = "sample" or "greedy"'
+        )
+    choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config)
+    tokens = torch.full((1,), decoder.start_id, device=decoder.device)
+    for t in range(request.max_len):
+        logits, state = decoder.step(tokens, state)
+        forced = request.forced(t, eos_id)
+        tokens = choose(logits.float().log_softmax(dim=-1), [0])  # also where it is forced: draws as `follow` does
+        if forced != NO_TOKEN:
+            tokens = torch.full_like(tokens, forced)
+        elif int(tokens) == eos_id:
+            return
+        else:
+            yield int(tokens)
 
 
 def _likeliest(log_probs: Tensor, _: list[int]) -> Tensor:

@@ -1,30 +1,48 @@
-"""RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists."""
+"""RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists.
 
-import json
+Folders from elsewhere, of BERT, GPT-2 and Marian, are read as if jumok had written them: what they do not say of
+themselves is made up, and whatever jumok's models cannot express is refused.
+"""
+
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
 from jumok.config import read_config
 from jumok.errors import CheckpointError
-from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
-from jumok.models import ModelConfig, TransformerConfig
-from jumok.text.tokenizer import EOS, PAD, UNK, Tokenizer, Tokenizers
+from jumok.hub.bert import ONE_LABEL, bert_obstacle, open_bert, to_bert
+from jumok.hub.files import CONFIG, WEIGHTS, read_json, read_weights, write_json
+from jumok.hub.generation import decoding, generation_config
+from jumok.hub.gpt2 import gpt2_obstacle, open_gpt2, to_gpt2
+from jumok.hub.marian import marian_config, marian_obstacle, open_marian, to_marian
+from jumok.hub.tokenizer import SETTINGS, read_tokenizers, write_tokenizers
+from jumok.models import BertConfig, GptConfig, ModelConfig, TransformerConfig
+from jumok.text.tokenizer import Tokenizers
+from jumok.text.vocabulary import BERT
+from jumok.version import __version__
 
 FACTS = {
     "translation": ["source", "target", "decode"],
     "classification": ["labels"],
     "tagging": ["labels"],
     "language_model": ["decode", "max_len"],
+    "pretraining": [],
+    "answering": [],
+    "embedding": [],
 }
-EMBEDDINGS = ("target_embedding.weight", "reader.embedding.weight")
+EMBEDDINGS = ("target_embedding.weight", "reader.embedding.weight", "bert.embedding.weight", "embedding.weight")
+OPENERS: dict[str, Callable[..., tuple[ModelConfig, dict[str, Tensor], dict[str, Any]]]] = {
+    "bert": open_bert,
+    "gpt2": open_gpt2,
+    "marian": open_marian,
+}
 NO_LIMIT = 10**6  # for readers that want a number
-JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
+GENERATION, CARD = "generation_config.json", "README.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +54,7 @@ class ModelFolder:
     """under the names of jumok's own modules, tied ones once"""
     tokenizers: Tokenizers
     facts: dict[str, Any]
-    """the key "jumok" of config.json: languages, decoding, version"""
+    """the key "jumok" of config.json: task, languages, decoding, version"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,96 +62,135 @@ class _StoredModel:
     model: Annotated[ModelConfig, Field(discriminator="kind")]
 
 
+def obstacle(model: ModelFolder) -> str | None:
+    """Why `transformers` cannot open what jumok would write of a model; None if it can."""
+    task, tokenizers = model.facts["task"]["kind"], model.tokenizers
+    match model.config:
+        case BertConfig():
+            return bert_obstacle(task, tokenizers.source)
+        case GptConfig():
+            return gpt2_obstacle(task)
+        case TransformerConfig() as c:
+            two = "Marian has no two vocabularies" if tokenizers.source is not tokenizers.target else None
+            return marian_obstacle(c) or two
+        case _:
+            return "transformers has no recurrent networks"
+
+
 def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
-    c, tokenizers = model.config, model.tokenizers
-    joint, target = tokenizers.source is tokenizers.target, tokenizers.target
-    if isinstance(c, TransformerConfig) and fits_marian(c) and joint:
-        config = marian_config(c, vocab_size=target.vocab_size)
-        tensors = to_marian(model.tensors, c)
-    else:
-        config, tensors = {"model_type": f"jumok-{c.kind}"}, model.tensors
+    c, tokenizer = model.config, model.tokenizers.target
+    config, tensors = _in_their_layout(model)
     config["jumok"] = {**model.facts, "model": asdict(c)}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
-    _write_json(folder / "config.json", config)
-    length = c.max_len if isinstance(c, TransformerConfig) else NO_LIMIT
-    if decode := model.facts.get("decode"):
-        generation = {
-            "bos_token_id": None,
-            "eos_token_id": 0,
-            "forced_eos_token_id": 0,
-            "pad_token_id": target.pad_id,
-            "decoder_start_token_id": target.pad_id,
-            "bad_words_ids": [[target.pad_id]],
-            "num_beams": decode["beam"],
-            "length_penalty": decode["length_penalty"],
-            "max_length": length,
-        }
-        _write_json(folder / "generation_config.json", generation)
-    files = {JOINT: target} if joint else {SOURCE: tokenizers.source, TARGET: target}
-    for name, tokenizer in files.items():
-        (folder / name).write_text(tokenizer.to_json(), "utf-8")
-    # What a user types is text, there as here, even if it looks like a special token.
-    special = {"eos_token": EOS, "unk_token": UNK, "pad_token": PAD, "split_special_tokens": True}
-    _write_json(
-        folder / "tokenizer_config.json",
-        {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": length, **special},
-    )
-    (folder / "README.md").write_text(card, "utf-8")
+    save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    write_json(folder / CONFIG, config)
+    length = c.max_len if isinstance(c, TransformerConfig | BertConfig | GptConfig) else NO_LIMIT
+    if "decode" in model.facts:
+        translates = model.facts["task"]["kind"] == "translation"
+        generation = generation_config(model.facts["decode"], tokenizer, max_length=length, translates=translates)
+        write_json(folder / GENERATION, generation)
+    write_tokenizers(folder, model.tokenizers, max_length=length)
+    (folder / CARD).write_text(card, "utf-8")
+
+
+def _in_their_layout(model: ModelFolder) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """config.json and tensors as `transformers` has them, or as only jumok does."""
+    c, tokenizer = model.config, model.tokenizers.target
+    if obstacle(model) is None:
+        match c:
+            case BertConfig():
+                return to_bert(model.tensors, c, tokenizer, model.facts)
+            case GptConfig():
+                return to_gpt2(model.tensors, c, tokenizer)
+            case TransformerConfig():
+                return marian_config(c, vocab_size=tokenizer.vocab_size), to_marian(model.tensors, c)
+    return {"model_type": f"jumok-{c.kind}"}, dict(model.tensors)
 
 
 def read_model(folder: Path) -> ModelFolder:
-    config = _read_json(folder / "config.json")
-    facts = config.get("jumok")
+    tree = read_json(folder / CONFIG)
+    own = _own_facts(tree, folder) if "jumok" in tree else None
+    kind = str(tree.get("model_type"))
+    if own is None and kind not in OPENERS:
+        what = f'jumok has no model of the type "{kind}"'
+        raise CheckpointError(what, where=folder / CONFIG, right=f"one of {', '.join(OPENERS)}")
+    c: ModelConfig | None = None
+    tensors, facts = read_weights(folder), own or {}
+    if kind in OPENERS:
+        c, tensors, facts = OPENERS[kind](tree, tensors, folder)
+    if own is None or not _still_true(own, facts):
+        facts = _made_up_facts(facts, tree, folder)
+    else:
+        facts, c = own, _own_config(own, folder)
+    assert c is not None
+    tokenizers = read_tokenizers(folder)
+    _refuse_other_tokenizer(c, tensors, tokenizers, folder)
+    return ModelFolder(c, tensors, tokenizers, facts)
+
+
+def _own_facts(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+    facts = tree["jumok"]
     wanted = ["version", "task", "model"]
     if isinstance(facts, dict) and isinstance(facts.get("task"), dict):
-        wanted += FACTS.get(facts["task"].get("kind"), ["task.kind"])
+        wanted += FACTS.get(str(facts["task"].get("kind")), ["task.kind"])
     missing = [key for key in wanted if key not in facts] if isinstance(facts, dict) else wanted
-    if not isinstance(facts, dict) or missing:
-        raise CheckpointError(
-            f'not a model that jumok wrote: model_type "{config.get("model_type")}" without jumok.{missing[0]}',
-            where=folder / "config.json",
-        )
-    c = read_config(
+    if missing:
+        what = f'not a model that jumok wrote: model_type "{tree.get("model_type")}" without jumok.{missing[0]}'
+        raise CheckpointError(what, where=folder / CONFIG)
+    return dict(facts)
+
+
+def _own_config(facts: dict[str, Any], folder: Path) -> ModelConfig:
+    return read_config(
         _StoredModel,
         {"model": facts["model"]},
         what="the model's config",
-        where=folder / "config.json",
+        where=folder / CONFIG,
         path="jumok",
         unions=["model"],
         error=CheckpointError,
     ).model
-    try:
-        tensors = load_file(folder / "model.safetensors")
-    except (SafetensorError, OSError) as error:
-        raise CheckpointError(f"model cannot be read: {error}", where=folder) from error
-    if config.get("model_type") == "marian" and isinstance(c, TransformerConfig):
-        tensors = from_marian(tensors, c)
-    if (folder / JOINT).exists():
-        source = target = Tokenizer.load(folder / JOINT)
-    else:
-        source, target = Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET)
+
+
+def _still_true(own: dict[str, Any], said: dict[str, Any]) -> bool:
+    """Whether jumok's facts agree with the rest of config.json: who trains our model on elsewhere keeps them in it."""
+    same_task = all(own["task"].get(key) == value for key, value in said["task"].items())
+    return same_task and own.get("labels", said.get("labels")) == said.get("labels")
+
+
+def _made_up_facts(facts: dict[str, Any], tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """What jumok would have written of a folder from elsewhere."""
+    facts = {"version": __version__, **facts}
+    if facts.get("problem_type", ONE_LABEL) != ONE_LABEL:
+        raise CheckpointError(
+            f'problem_type "{facts["problem_type"]}": jumok\'s classifier chooses one label of several',
+            where=folder / CONFIG,
+            right=f'a model with problem_type "{ONE_LABEL}"',
+        )
+    task = facts["task"]["kind"]
+    if "decode" in FACTS[task]:
+        generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
+        # Old folders say it in config.json.
+        facts["decode"] = decoding({**tree, **generation}, translates=task == "translation")
+    if task == "translation":
+        settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+        facts |= {side: str(settings.get(f"{side}_lang") or "") for side in ("source", "target")}
+    return facts
+
+
+def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path) -> None:
+    """Weights mean nothing with another vocabulary."""
+    target = tokenizers.target
     embedding = next((name for name in EMBEDDINGS if name in tensors), None)
     if embedding is None:
-        raise CheckpointError("the model has no embeddings", where=folder / "model.safetensors")
+        raise CheckpointError("the model has no embeddings", where=folder / WEIGHTS)
     rows = tensors[embedding].shape[0]
+    wrong = None
     if rows != target.vocab_size:
-        raise CheckpointError(
-            f"the tokenizer has {target.vocab_size} pieces, the model has embeddings for {rows}",
-            where=folder,
-            right="the tokenizer that the model was trained with",
-        )
-    return ModelFolder(c, tensors, Tokenizers(source, target), facts)
-
-
-def _write_json(path: Path, value: Any) -> None:
-    path.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8")
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"model folder cannot be read: {error}", where=path) from error
-    if not isinstance(value, dict):
-        raise CheckpointError("not a JSON object", where=path)
-    return value
+        wrong = f"the tokenizer has {target.vocab_size} pieces, the model has embeddings for {rows}"
+    elif isinstance(c, BertConfig) and target.layout is not BERT:
+        wrong = f"the tokenizer lacks BERT's special pieces: {', '.join(BERT.specials)}"
+    elif isinstance(c, GptConfig) and target.start_id != rows - 1:
+        # As GPT-2's does; jumok's GPT knows no vocabulary, and starts from its last row.
+        wrong = f"a text begins with piece {target.start_id} ({target.layout.start}), which is not the last one"
+    if wrong:
+        raise CheckpointError(wrong, where=folder, right="the tokenizer that the model was trained with")

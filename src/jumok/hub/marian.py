@@ -6,57 +6,149 @@ fixed permutation of them turns one into the other.
 """
 
 import re
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
 
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from jumok.config import Count, Share
+from jumok.errors import CheckpointError
+from jumok.hub.files import CONFIG, known_architecture, read_known
+from jumok.hub.names import Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.transformer import TransformerConfig
+from jumok.nn.positions import sinusoids
 
-NAMES = (
-    ("self_attention.w_q", "self_attn.q_proj"),
-    ("self_attention.w_k", "self_attn.k_proj"),
-    ("self_attention.w_v", "self_attn.v_proj"),
-    ("self_attention.w_o", "self_attn.out_proj"),
-    ("self_norm", "self_attn_layer_norm"),
-    ("cross_attention.w_q", "encoder_attn.q_proj"),
-    ("cross_attention.w_k", "encoder_attn.k_proj"),
-    ("cross_attention.w_v", "encoder_attn.v_proj"),
-    ("cross_attention.w_o", "encoder_attn.out_proj"),
-    ("cross_norm", "encoder_attn_layer_norm"),
-    ("feed_forward.w_1", "fc1"),
-    ("feed_forward.w_2", "fc2"),
-    ("feed_norm", "final_layer_norm"),
-)
-EMBEDDING = ("target_embedding.weight", "model.shared.weight")
+ARCHITECTURES = ("MarianMTModel",)
+EMBEDDING, SHARED = "target_embedding.weight", "model.shared.weight"
+COPIES = ("lm_head.weight", "model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight")
 LOGITS_BIAS = "final_logits_bias"
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TheirConfig:
+    """What config.json says of the network; where it is silent, transformers' defaults are meant."""
+
+    vocab_size: Count = 58101
+    decoder_vocab_size: Count | None = None
+    d_model: Count = 1024
+    encoder_layers: Annotated[int, Field(ge=1, le=1000)] = 12
+    decoder_layers: Count = 12
+    encoder_attention_heads: Count = 16
+    decoder_attention_heads: Count = 16
+    encoder_ffn_dim: Count = 4096
+    decoder_ffn_dim: Count = 4096
+    max_position_embeddings: Count = 1024
+    activation_function: str = "gelu"
+    dropout: Share = 0.1
+    scale_embedding: bool = False
+    share_encoder_decoder_embeddings: bool = True
+    tie_word_embeddings: bool = True
+    normalize_before: bool = False
+    normalize_embedding: bool = False
+    add_final_layer_norm: bool = False
+    static_position_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        refused = []
+        if self.activation_function != "relu":
+            given = self.activation_function
+            refused.append(
+                f'activation_function: the paper\'s Transformer has "relu", as jumok\'s does (got "{given}")'
+            )
+        for part in ("layers", "attention_heads", "ffn_dim"):
+            encoder, decoder = getattr(self, f"encoder_{part}"), getattr(self, f"decoder_{part}")
+            if encoder != decoder:
+                refused.append(
+                    f"encoder_{part}: jumok's encoder and decoder have the same size (got {encoder}, {decoder})"
+                )
+        if not self.scale_embedding:
+            refused.append("scale_embedding: jumok multiplies embeddings by the square root of d_model (got false)")
+        shared = self.share_encoder_decoder_embeddings and self.tie_word_embeddings
+        if not shared or self.decoder_vocab_size not in (None, self.vocab_size):
+            refused.append("share_encoder_decoder_embeddings: source, target and output must share one matrix")
+        if self.normalize_before or self.normalize_embedding or self.add_final_layer_norm:
+            refused.append("normalize_before: there must be a LayerNorm after each sub-layer and nowhere else")
+        if not self.static_position_embeddings:
+            refused.append("static_position_embeddings: positions must be sinusoidal (got false)")
+        if self.d_model % 2 or self.d_model % self.encoder_attention_heads:
+            refused.append("d_model: must be even, and divisible by encoder_attention_heads")
+        if refused:
+            raise ValueError("\n".join(refused))
+
+    def ours(self) -> TransformerConfig:
+        return TransformerConfig(
+            d_model=self.d_model,
+            d_ff=self.encoder_ffn_dim,
+            n_heads=self.encoder_attention_heads,
+            n_layers=self.encoder_layers,
+            dropout=self.dropout,
+            max_len=self.max_position_embeddings,
+        )
+
+
+def open_marian(
+    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path
+) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
+    """Config, tensors and facts of a folder, whoever wrote it."""
+    known_architecture(tree, ARCHITECTURES, ARCHITECTURES[0], where=folder / CONFIG)
+    theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
+    c = theirs.ours()
+    ours = from_marian(tensors, c, vocab_size=theirs.vocab_size, where=folder)
+    return c, ours, {"task": {"kind": "translation"}}
+
+
+def marian_obstacle(c: TransformerConfig) -> str | None:
+    """Which option of a Transformer Marian lacks; None if it has them all."""
+    width = c.d_model / c.n_heads
+    lacking = {
+        'norm = "pre"': c.norm != "post",
+        'positions = "learned"': c.positions != "sinusoidal",
+        f'tie_embeddings = "{c.tie_embeddings}"': c.tie_embeddings != "all",
+        "neighbourhood": c.neighbourhood is not None,
+        "d_k": c.d_k not in (None, width),
+        "d_v": c.d_v not in (None, width),
+        "an odd d_model": c.d_model % 2 != 0,
+    }
+    found = [option for option, lacks in lacking.items() if lacks]
+    return f"Marian has no {' and no '.join(found)}" if found else None
 
 
 def fits_marian(c: TransformerConfig) -> bool:
     """Whether Marian has every option of this model."""
-    width = c.d_model / c.n_heads
-    return (
-        c.norm == "post"
-        and c.positions == "sinusoidal"
-        and c.tie_embeddings == "all"
-        and c.neighbourhood is None
-        and c.d_k in (None, width)
-        and c.d_v in (None, width)
-        and c.d_model % 2 == 0
-    )
+    return marian_obstacle(c) is None
 
 
-def to_marian(tensors: dict[str, Tensor], c: TransformerConfig) -> dict[str, Tensor]:
+def to_marian(tensors: Mapping[str, Tensor], c: TransformerConfig) -> dict[str, Tensor]:
     order = _sines_first(c.d_model)
-    named = {_to_marian_name(name): _permute(name, tensor, order) for name, tensor in tensors.items()}
-    vocab_size = tensors[EMBEDDING[0]].shape[0]
-    return named | {LOGITS_BIAS: torch.zeros(1, vocab_size)}
+    vocab_size = tensors[EMBEDDING].shape[0]
+    permuted = {name: _permute(name, tensor, order) for name, tensor in tensors.items()}
+    return to_theirs(permuted, _names(c, vocab_size)) | {LOGITS_BIAS: torch.zeros(1, vocab_size)}
 
 
-def from_marian(tensors: dict[str, Tensor], c: TransformerConfig) -> dict[str, Tensor]:
-    order = _sines_first(c.d_model).argsort()
-    named = {_from_marian_name(name): tensor for name, tensor in tensors.items() if name != LOGITS_BIAS}
-    return {name: _permute(name, tensor, order) for name, tensor in named.items()}
+def from_marian(
+    tensors: Mapping[str, Tensor], c: TransformerConfig, *, vocab_size: int, where: Path
+) -> dict[str, Tensor]:
+    tensors = without_copies(tensors, dict.fromkeys(COPIES, SHARED), where=where)
+    order = _sines_first(c.d_model)
+    for name in POSITIONS:
+        table = tensors.pop(name, None)
+        if table is not None and not _is_sinusoidal(table, c.d_model, order):
+            raise CheckpointError(f"{name} is not sinusoidal", where=where, right="positions as in the paper")
+    bias = tensors.pop(LOGITS_BIAS, torch.zeros(1, 1))
+    if bias.flatten()[:-1].count_nonzero():  # the last is that of <pad>, which is never predicted
+        raise CheckpointError(
+            f"{LOGITS_BIAS} is not zero: jumok's output layer is the embedding matrix and has no bias",
+            where=where,
+            right="a model that was trained without a bias of the output",
+        )
+    back = order.argsort()
+    named = to_ours(tensors, _names(c, vocab_size), where=where)
+    return {name: _permute(name, tensor, back) for name, tensor in named.items()}
 
 
 def marian_config(c: TransformerConfig, *, vocab_size: int) -> dict[str, Any]:
@@ -76,7 +168,7 @@ def marian_config(c: TransformerConfig, *, vocab_size: int) -> dict[str, Any]:
         "decoder_ffn_dim": c.d_ff,
         "max_position_embeddings": c.max_len,
         "activation_function": "relu",
-        "dropout": c.dropout,
+        "dropout": float(c.dropout),
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,
         "scale_embedding": True,
@@ -90,8 +182,31 @@ def marian_config(c: TransformerConfig, *, vocab_size: int) -> dict[str, Any]:
     }
 
 
+def _names(c: TransformerConfig, vocab: int) -> list[Name]:
+    d = c.d_model
+    names = [Name(EMBEDDING, SHARED, (vocab, d))]
+    for side in ("encoder", "decoder"):
+        attentions = [("self", "self_attn"), ("cross", "encoder_attn")][: 1 if side == "encoder" else 2]
+        for i in range(c.n_layers):
+            ours, theirs = f"{side}.layers.{i}", f"model.{side}.layers.{i}"
+            for kind, attention in attentions:
+                for letter, word in (("q", "q"), ("k", "k"), ("v", "v"), ("o", "out")):
+                    names += linear(f"{ours}.{kind}_attention.w_{letter}", f"{theirs}.{attention}.{word}_proj", d, d)
+                names += layer_norm(f"{ours}.{kind}_norm", f"{theirs}.{attention}_layer_norm", d)
+            names += linear(f"{ours}.feed_forward.w_1", f"{theirs}.fc1", c.d_ff, d)
+            names += linear(f"{ours}.feed_forward.w_2", f"{theirs}.fc2", d, c.d_ff)
+            names += layer_norm(f"{ours}.feed_norm", f"{theirs}.final_layer_norm", d)
+    return names
+
+
 def _sines_first(d_model: int) -> Tensor:
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
+
+
+def _is_sinusoidal(table: Tensor, d_model: int, order: Tensor) -> bool:
+    if table.ndim != 2 or table.shape[1] != d_model:
+        return False
+    return torch.allclose(table, sinusoids(0, len(table), d_model)[:, order], rtol=0, atol=1e-3)
 
 
 def _permute(name: str, tensor: Tensor, order: Tensor) -> Tensor:
@@ -101,19 +216,3 @@ def _permute(name: str, tensor: Tensor, order: Tensor) -> Tensor:
     if tensor.ndim == 2:  # reads from it, or is the embedding
         return tensor[:, order].contiguous()
     return tensor.contiguous()
-
-
-def _to_marian_name(name: str) -> str:
-    if name == EMBEDDING[0]:
-        return EMBEDDING[1]
-    for ours, theirs in NAMES:
-        name = re.sub(rf"(?<=\d\.){re.escape(ours)}(?=\.)", theirs, name)
-    return f"model.{name}"
-
-
-def _from_marian_name(name: str) -> str:
-    if name == EMBEDDING[1]:
-        return EMBEDDING[0]
-    for ours, theirs in NAMES:
-        name = re.sub(rf"(?<=\d\.){re.escape(theirs)}(?=\.)", ours, name)
-    return name.removeprefix("model.")

@@ -1,17 +1,43 @@
 """One paper, one file, its config above it; here the closed unions that the rest of the house chooses from."""
 
+from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models.elmo import Elmo, ElmoConfig
+from jumok.models.gpt import Gpt, GptConfig
 from jumok.models.rnn import RnnClassifier, RnnConfig, RnnLanguageModel, RnnTagger
 from jumok.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 
 EncoderDecoder = Transformer | Seq2Seq
 EncoderDecoderConfig = TransformerConfig | Seq2SeqConfig
-ModelConfig = TransformerConfig | Seq2SeqConfig | RnnConfig
-Model = Transformer | Seq2Seq | RnnClassifier | RnnTagger | RnnLanguageModel
+LanguageModel = RnnLanguageModel | Gpt | Elmo
+ModelConfig = TransformerConfig | Seq2SeqConfig | RnnConfig | BertConfig | GptConfig | ElmoConfig
+Model = (
+    Transformer
+    | Seq2Seq
+    | RnnClassifier
+    | RnnTagger
+    | RnnLanguageModel
+    | Bert
+    | BertPretraining
+    | BertClassifier
+    | BertTagger
+    | Gpt
+    | Elmo
+)
 
 __all__ = [
+    "Bert",
+    "BertClassifier",
+    "BertConfig",
+    "BertPretraining",
+    "BertTagger",
+    "Elmo",
+    "ElmoConfig",
     "EncoderDecoder",
     "EncoderDecoderConfig",
+    "Gpt",
+    "GptConfig",
+    "LanguageModel",
     "Model",
     "ModelConfig",
     "RnnClassifier",

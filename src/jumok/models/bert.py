@@ -129,7 +129,7 @@ class BertPretraining(nn.Module):
         return hidden
 
     def transformed(self, hidden: Tensor) -> Tensor:
-        """What is projected onto the vocabulary, of the states [M, D] of the positions that were masked and no other."""
+        """What is projected onto the vocabulary, of the states [M, D] of masked positions and no others."""
         out: Tensor = self.transform_norm(activate(self.transform(hidden), self.config.activation))
         return out
 

@@ -1,7 +1,8 @@
 """A recurrent network over one text: many words to one label, a label for every word, or every next word.
 
 Elman 1990 and its descendants (nn/recurrent.py) below; above them the last state, the mean of all states, or the
-attention of Yang et al. 2016, section 2.2, which tells which words decided.
+attention of Yang et al. 2016, section 2.2, which tells which words decided. Words may come with features of a trained
+ELMo beside their embeddings (Peters et al. 2018, section 3.3).
 
 B batch, S positions, H d_hidden, L labels. Masks are bool, True = a real position.
 """
@@ -13,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.config import Count, Share
+from jumok.models.elmo import Elmo, ElmoFeatures
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.dropout import Dropout
 from jumok.nn.recurrent import Cell, Recurrent, State
@@ -45,32 +47,41 @@ class RnnConfig:
 
 
 class RnnReader(nn.Module):
-    """Embeddings and recurrent layers; the last id of the vocabulary is `<pad>`, whose embedding stays zero."""
+    """Embeddings and recurrent layers; the last id of the vocabulary is `<pad>`, whose embedding stays zero.
 
-    def __init__(self, c: RnnConfig, *, vocab: int) -> None:
+    Given a trained ELMo of the same vocabulary, what is read is [embedding ; ELMo_k]: the ELMo is frozen and becomes
+    part of the model, the mixture of its layers is learned. It has seen the whole text: nothing for a language model.
+    """
+
+    def __init__(self, c: RnnConfig, *, vocab: int, features: Elmo | None = None) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab, c.d_embedding, padding_idx=vocab - 1)
         nn.init.normal_(self.embedding.weight, std=0.1)
         with torch.no_grad():
             self.embedding.weight[-1].zero_()
         self.dropout = Dropout(c.dropout)
+        self.features = None if features is None else ElmoFeatures(features, dropout=c.dropout)
+        d_in = c.d_embedding + (0 if self.features is None else self.features.width)
         self.layers = Recurrent(
-            c.cell, c.d_embedding, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
+            c.cell, d_in, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
         )
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """The states of all positions [B, S, H], zero at padding, and the last ones [B, H]."""
-        states, last = self.layers(self.dropout(self.embedding(ids)), mask.sum(dim=1))
+        x = self.dropout(self.embedding(ids))
+        if self.features is not None:
+            x = torch.cat([x, self.features(ids, mask)], dim=-1)
+        states, last = self.layers(x, mask.sum(dim=1))
         return states, last[-1][0]
 
 
 class RnnClassifier(nn.Module):
     """Many to one."""
 
-    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, features: Elmo | None = None) -> None:
         super().__init__()
         self.config = c
-        self.reader = RnnReader(c, vocab=vocab)
+        self.reader = RnnReader(c, vocab=vocab, features=features)
         self.score = AdditiveScore(c.d_hidden, c.d_hidden, c.d_hidden) if c.pool == "attention" else None
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
@@ -102,10 +113,10 @@ class RnnClassifier(nn.Module):
 class RnnTagger(nn.Module):
     """Many to many, word by word."""
 
-    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, features: Elmo | None = None) -> None:
         super().__init__()
         self.config = c
-        self.reader = RnnReader(c, vocab=vocab)
+        self.reader = RnnReader(c, vocab=vocab, features=features)
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
 

@@ -10,17 +10,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.config import Share
-from jumok.data.batching import Indices, shuffled_batches, sorted_batches
+from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
-from jumok.data.shards import Shards, in_chunks
+from jumok.data.shards import in_chunks
 from jumok.errors import DataError, InputError
 from jumok.models import RnnClassifier
 from jumok.score.classification import calibration_error, compare_classes, quick_scores, score_classes
 from jumok.score.significance import Comparison
 from jumok.tasks.batch import pad
+from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody, warn_if_longer
 from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import EOS_ID, Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import EOS_ID
 from jumok.train.loop import Loss
 
 CHUNK = 4096
@@ -99,44 +101,17 @@ def _joined(example: Labelled) -> str:
     return example.text if example.pair is None else f"{example.text}\t{example.pair}"
 
 
-class ClassificationTask:
+@dataclass(frozen=True, kw_only=True)
+class ClassificationTask(OneTextTask[Labelled]):
     """Batches, loss and evaluation for the training loop."""
 
-    def __init__(
-        self,
-        config: ClassificationConfig,
-        *,
-        tokenizer: Tokenizer,
-        labels: Sequence[str],
-        train: Shards,
-        dev: Sequence[Labelled],
-        batch_tokens: int,
-        seed: int,
-    ) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        self.labels = list(labels)
-        self.train = train
-        self.dev = dev
-        self.dev_labels = label_numbers(dev, labels)
-        self.batch_tokens = batch_tokens
-        self.seed = seed
-
-    def batches(self, epoch: int) -> Iterator[Indices]:
-        return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+    config: ClassificationConfig
 
     def batch(self, examples: Indices) -> Batch:
         text, label = self.train.fields["text"], self.train.fields["label"]
         ids = pad([text[i].tolist() for i in examples], self.tokenizer.pad_id)
         labels = torch.tensor([int(label[i][0]) for i in examples])
         return Batch(ids, ids != self.tokenizer.pad_id, labels, len(labels))
-
-    def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the text of the longest."""
-        text = self.train.fields["text"]
-        longest = max(examples, key=lambda i: len(text[i]))
-        return f"{len(examples)} texts, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
 
     def loss(self, model: RnnClassifier, batch: Batch, *, done: float) -> Loss:
         logits = model(batch.ids.to(model.device), batch.mask.to(model.device))
@@ -147,10 +122,10 @@ class ClassificationTask:
         """Dev perplexity of the labels, accuracy and macro-F1."""
         texts = [encode_text(self.tokenizer, example.text, example.pair) for example in self.dev]
         probabilities, _ = classify([model], self.tokenizer, texts)
-        predicted = probabilities.argmax(axis=1).tolist()
-        likelihood = probabilities[np.arange(len(texts)), self.dev_labels]
+        predicted, gold = probabilities.argmax(axis=1).tolist(), label_numbers(self.dev, self.labels)
+        likelihood = probabilities[np.arange(len(texts)), gold]
         perplexity = float(np.exp(-np.log(np.maximum(likelihood, 1e-12)).mean()))
-        return {"perplexity": perplexity, **quick_scores(predicted, self.dev_labels, n_labels=len(self.labels))}
+        return {"perplexity": perplexity, **quick_scores(predicted, gold, n_labels=len(self.labels))}
 
 
 def classify(

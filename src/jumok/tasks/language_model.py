@@ -1,7 +1,8 @@
 """Language modelling: what comes next, and next, and next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import Any, Literal
@@ -10,18 +11,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from jumok.config import read_config
-from jumok.data.batching import Indices, shuffled_batches, sorted_batches
+from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
-from jumok.data.shards import Shards, in_chunks
-from jumok.decode.search import DecodeConfig, Request, search
-from jumok.errors import CheckpointError, DataError, InputError
-from jumok.models import RnnLanguageModel
+from jumok.data.shards import in_chunks
+from jumok.decode.search import DecodeConfig, Request, follow_one, search
+from jumok.errors import DataError, InputError
+from jumok.models import Elmo, GptConfig, LanguageModel
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody
-from jumok.text.tokenizer import EOS_ID, Tokenizer, Tokenizers
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.predict import Done, nobody, stored_decoding, wanted_decoding
+from jumok.text.documents import Sentence
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
 CHUNK = 4096
@@ -40,20 +42,30 @@ class Batch:
     """Padded ids: what is read, what is to be predicted at each position, and which positions are real."""
 
     read: Tensor
-    """`<pad>` (the start), then the text"""
+    """the start, then the text"""
     next: Tensor
-    """the text, then `</s>`"""
-    positions: Tensor
-    """flat indices of the real positions"""
+    """the text, then its end"""
+    real: Tensor
+    """which positions are not padding"""
     count: int
 
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.read.to(device), self.next.to(device), self.real.to(device), self.count)
 
-def make_batch(rows: Sequence[Sequence[int]], pad_id: int) -> Batch:
-    out = pad(rows, pad_id)
-    read = torch.full_like(out, pad_id)
+
+def make_batch(rows: Sequence[Sequence[int]], start_id: int) -> Batch:
+    lengths = torch.tensor([len(row) for row in rows])
+    out = pad(rows, start_id)
+    read = torch.full_like(out, start_id)
     read[:, 1:] = out[:, :-1]
-    positions = (out != pad_id).flatten().nonzero()[:, 0]
-    return Batch(read, out, positions, len(positions))
+    return Batch(read, out, torch.arange(out.shape[1]) < lengths[:, None], int(lengths.sum()))
+
+
+def directions(model: LanguageModel, batch: Batch) -> list[Tensor]:
+    """The states [N, H] from which the N real pieces are predicted: one of a model that reads forwards, two of ELMo."""
+    if isinstance(model, Elmo):
+        return [hidden[batch.real] for hidden in model(batch.next, batch.real)]
+    return [model(batch.read)[batch.real]]
 
 
 def encode_lines(
@@ -65,99 +77,109 @@ def encode_lines(
         for ids in tokenizer.encode_batch(lines):
             facts["read"] += 1
             facts["empty"] += not ids
-            for part in _parts(ids, max_len):
+            for part in _parts(ids, tokenizer.end_id, max_len):
                 yield (part,)
     if facts["read"] == facts["empty"]:
         what = f"empty corpus: {facts['read']} lines read, {facts['empty']} empty"
         raise DataError(what, where=corpus.name, right="at least one line to train on")
 
 
-def _parts(ids: list[int], max_len: int) -> list[list[int]]:
-    whole = [*ids, EOS_ID] if ids else []
+def encode_texts(
+    corpus: Corpus[Sentence], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The ids of every document with its end, in parts of `max_len`; a line break stands between its lines."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
+    part: list[int] = []
+    for sentences in in_chunks(corpus, CHUNK):
+        texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sentences]
+        for sentence, ids in zip(sentences, tokenizer.encode_batch(texts), strict=True):
+            if sentence.first and facts["documents"]:
+                yield ([*part, tokenizer.end_id],)
+                part = []
+            facts["documents"] += sentence.first
+            facts["read"] += 1
+            part = [*part, *ids]
+            while len(part) >= max_len:  # room is left for the end
+                yield (part[:max_len],)
+                part = part[max_len:]
+    if not facts["documents"]:
+        raise DataError("empty corpus: no document", where=corpus.name, right="at least one document to train on")
+    yield ([*part, tokenizer.end_id],)
+
+
+def whole_texts(examples: Sequence[Sentence | str]) -> list[str]:
+    """Lines as they are; sentences as the documents that they make, with line breaks between them."""
+    texts: list[str] = []
+    for example in examples:
+        if isinstance(example, str) or example.first:
+            texts.append(example if isinstance(example, str) else example.text)
+        else:
+            texts[-1] += f"\n{example.text}"
+    return texts
+
+
+def _parts(ids: list[int], end_id: int, max_len: int) -> list[list[int]]:
+    whole = [*ids, end_id] if ids else []
     return [whole[start : start + max_len] for start in range(0, len(whole), max_len)]
 
 
-class LanguageModelTask:
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelTask(OneTextTask[str]):
     """Batches, loss and evaluation for the training loop."""
 
-    def __init__(
-        self,
-        config: LanguageModelConfig,
-        *,
-        tokenizer: Tokenizer,
-        train: Shards,
-        dev: Sequence[str],
-        max_len: int,
-        batch_tokens: int,
-        seed: int,
-    ) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        self.labels: list[str] = []
-        self.train = train
-        self.dev = dev
-        self.max_len = max_len
-        self.batch_tokens = batch_tokens
-        self.seed = seed
+    things = "lines"
 
-    def batches(self, epoch: int) -> Iterator[Indices]:
-        return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+    max_len: int
 
     def batch(self, examples: Indices) -> Batch:
         text = self.train.fields["text"]
-        return make_batch([text[i].tolist() for i in examples], self.tokenizer.pad_id)
+        return make_batch([text[i].tolist() for i in examples], self.tokenizer.start_id)
 
-    def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the longest."""
-        text = self.train.fields["text"]
-        longest = max(examples, key=lambda i: len(text[i]))
-        return f"{len(examples)} lines, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
+    def loss(self, model: LanguageModel, batch: Batch, *, done: float) -> Loss:
+        """The mean over the directions in which the model reads."""
+        batch = batch.to(model.device)
+        found, targets = directions(model, batch), batch.next[batch.real]
+        total = linear_cross_entropy(torch.cat(found), model.projection, targets.repeat(len(found)))
+        return Loss(total / len(found), batch.count)
 
-    def loss(self, model: RnnLanguageModel, batch: Batch, *, done: float) -> Loss:
-        device = model.device
-        hidden = model(batch.read.to(device)).flatten(0, 1).index_select(0, batch.positions.to(device))
-        targets = batch.next.to(device).flatten().index_select(0, batch.positions.to(device))
-        return Loss(linear_cross_entropy(hidden, model.projection, targets), batch.count)
-
-    def evaluate(self, model: RnnLanguageModel) -> dict[str, float]:
+    def evaluate(self, model: LanguageModel) -> dict[str, float]:
         """Dev perplexity and bits per byte."""
         statistics = likelihood([model], self.tokenizer, self.dev, self.max_len).sum(axis=0)
-        return {
-            "perplexity": float(perplexity_from(statistics)),
-            "bits_per_byte": float(bits_per_byte_from(statistics)),
-        }
+        return {name: float(value(statistics)) for name, value in metrics([model])}
 
 
 def likelihood(
-    models: Sequence[RnnLanguageModel], tokenizer: Tokenizer, lines: Sequence[str], max_len: int, *, done: Done = nobody
+    models: Sequence[LanguageModel], tokenizer: Tokenizer, lines: Sequence[str], max_len: int, *, done: Done = nobody
 ) -> Values:
-    """[n, 3]: of each line minus its log-probability, its pieces with the end, and its bytes with the line's end.
+    """[n, 5]: of each line minus its log-probability, its pieces with the end, its bytes and its words, each with the
+    line's end, and minus its log-probability backwards, if the model has that.
 
     Nothing is predicted of an empty line, so that nothing of it counts.
     """
-    rows = np.zeros((len(lines), 3))
-    parts = [(i, part) for i, line in enumerate(lines) for part in _parts(tokenizer.encode(line), max_len)]
+    rows = np.zeros((len(lines), 5))
+    encoded = tokenizer.encode_batch(lines)
+    parts = [(i, part) for i, ids in enumerate(encoded) for part in _parts(ids, tokenizer.end_id, max_len)]
     for i in {i for i, _ in parts}:
-        rows[i, 2] = len(lines[i].encode()) + 1
+        rows[i, 2:4] = len(lines[i].encode()) + 1, len(lines[i].split()) + 1
     sizes = np.array([len(part) for _, part in parts], dtype=np.int64)
     with torch.inference_mode():
         for chosen in sorted_batches(sizes, PREDICT_TOKENS):
-            batch = make_batch([parts[k][1] for k in chosen], tokenizer.pad_id)
-            read, target = batch.read.to(models[0].device), batch.next.to(models[0].device)
-            found = [model.logits(model(read)).log_softmax(dim=-1) for model in models]
-            log_probs = torch.stack(found).logsumexp(dim=0) - log(len(models))
-            real = target != tokenizer.pad_id
-            picked = log_probs.gather(2, target.masked_fill(~real, 0)[..., None])[..., 0].masked_fill(~real, 0.0)
-            for k, value in zip(chosen, picked.double().sum(dim=1).tolist(), strict=True):
-                rows[parts[k][0], 0] -= value
-                rows[parts[k][0], 1] += len(parts[k][1])
+            batch = make_batch([parts[k][1] for k in chosen], tokenizer.start_id).to(models[0].device)
+            owners = np.repeat([parts[k][0] for k in chosen], sizes[chosen])
+            targets = batch.next[batch.real][:, None]
+            by_direction = zip(*(directions(model, batch) for model in models), strict=True)
+            for column, hidden in zip((0, 4), by_direction, strict=False):
+                found = [model.logits(h).log_softmax(dim=-1) for model, h in zip(models, hidden, strict=True)]
+                log_probs = torch.stack(found).logsumexp(dim=0) - log(len(models))
+                picked = log_probs.gather(1, targets)[:, 0].double().cpu().numpy()
+                np.subtract.at(rows[:, column], owners, picked)
+            np.add.at(rows[:, 1], owners, 1)
             done(len(chosen))
     return rows
 
 
-def perplexity_from(statistics: Values) -> Values:
-    perplexity: Values = np.exp(np.minimum(statistics[..., 0] / np.maximum(statistics[..., 1], 1), 50.0))
+def perplexity_from(statistics: Values, of: int = 0, over: int = 1) -> Values:
+    perplexity: Values = np.exp(np.minimum(statistics[..., of] / np.maximum(statistics[..., over], 1), 50.0))
     return perplexity
 
 
@@ -166,7 +188,16 @@ def bits_per_byte_from(statistics: Values) -> Values:
     return bits
 
 
-_METRICS = (("perplexity", perplexity_from), ("bits_per_byte", bits_per_byte_from))
+def metrics(models: Sequence[LanguageModel]) -> list[tuple[str, Callable[[Values], Values]]]:
+    """Forwards; words are compared across vocabularies, bytes across languages as well. Backwards if there is that."""
+    found: list[tuple[str, Callable[[Values], Values]]] = [
+        ("perplexity", perplexity_from),
+        ("bits_per_byte", bits_per_byte_from),
+        ("word_perplexity", partial(perplexity_from, over=3)),
+    ]
+    if all(isinstance(model, Elmo) for model in models):
+        found.append(("backward_perplexity", partial(perplexity_from, of=4)))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,58 +213,70 @@ class Generator:
     """One loaded model, or several as an ensemble for scoring; the first one writes."""
 
     def __init__(
-        self, models: Sequence[RnnLanguageModel], tokenizer: Tokenizer, facts: dict[str, Any], *, where: Path
+        self, models: Sequence[LanguageModel], tokenizer: Tokenizer, facts: dict[str, Any], *, where: Path
     ) -> None:
         self.models = list(models)
         self.tokenizer = tokenizer
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.max_len: int = facts["max_len"]
-        self.decode = read_config(
-            DecodeConfig,
-            facts["decode"],
-            what="the model's config",
-            where=where,
-            path="jumok.decode",
-            error=CheckpointError,
-        )
+        self.decode = stored_decoding(facts, where=where)
 
     def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
         return [generated.text for generated in self.predict(texts, done=done)]
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Generated]:
         """Every text and what may come after it; `options` replace fields of the recipe's [decode]."""
-        decode = self.decode
-        if options:
-            decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
-        if decode.coverage_penalty:
-            raise InputError("decode.coverage_penalty counts attention, and the model has none", right="a penalty of 0")
+        decode = wanted_decoding(self.decode, options, attends=False)
         model, outputs = self.models[0], []
         for text in texts:
-            prefix = self.tokenizer.encode(text)
-            request = Request(source_len=0, max_len=len(prefix) + decode.max_extra, prefix=prefix, seed=decode.seed)
-            (found,) = search(model, model.start(1), [request], decode, eos_id=EOS_ID)
+            request = self._request(text, decode)
+            (found,) = search(model, model.start(1), [request], decode, eos_id=self.tokenizer.end_id)
             best, *others = [self.tokenizer.decode(hypothesis.ids) for hypothesis in found]
             outputs.append(Generated(best, found[0].log_prob, others))
             done(1)
         return outputs
 
+    def stream(self, text: str, **options: Any) -> Iterator[str]:
+        """What comes after the text, bit by bit as it is written; [decode] has to draw or to be greedy."""
+        decode = wanted_decoding(self.decode, options, attends=False)
+        model, request = self.models[0], self._request(text, decode)
+        ids, said = list(request.prefix), self.tokenizer.decode(request.prefix)
+        for token in follow_one(model, model.start(1), request, decode, eos_id=self.tokenizer.end_id):
+            ids.append(token)
+            now = self.tokenizer.decode(ids)
+            if not now.endswith("�"):  # half of a character's bytes
+                yield now[len(said) :]
+                said = now
+
+    def _request(self, text: str, decode: DecodeConfig) -> Request:
+        prefix, c = self.tokenizer.encode(text), self.models[0].config
+        end = len(prefix) + decode.max_extra
+        if isinstance(c, GptConfig):
+            end = min(end, c.max_len - 1)
+            if len(prefix) > end:
+                raise InputError(f"a text of {len(prefix)} pieces: the model reads {c.max_len}", right="a shorter text")
+        return Request(source_len=0, max_len=end, prefix=prefix, seed=decode.seed)
+
     def score(
-        self, examples: Sequence[str], *, done: Done = nobody, **options: Any
+        self, examples: Sequence[Sentence | str], *, done: Done = nobody, **options: Any
     ) -> tuple[dict[str, Any], list[str]]:
         """Perplexity and bits per byte with intervals; there are no outputs."""
-        statistics = likelihood(self.models, self.tokenizer, examples, self.max_len, done=done)
+        texts = whole_texts(examples)
+        statistics = likelihood(self.models, self.tokenizer, texts, self.max_len, done=done)
         signature = (
-            f"{self.tokenizer.vocab_size} pieces, lines of at most {self.max_len}, bootstrap 1000, seed 12345, 95%"
+            f"{self.tokenizer.vocab_size} pieces, texts of at most {self.max_len}, bootstrap 1000, seed 12345, 95%"
         )
-        scores = [score_with_interval(name, statistics, score, signature=signature) for name, score in _METRICS]
-        return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}, []
+        found = metrics(self.models)
+        scores = [score_with_interval(name, statistics, score, signature=signature) for name, score in found]
+        return {"sentences": len(texts), "scores": {score.name: score.plain() for score in scores}}, []
 
     def compare(
-        self, other: "Generator", examples: Sequence[str], *, done: Done = nobody, **options: Any
+        self, other: "Generator", examples: Sequence[Sentence | str], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
         """In bits per byte, which do not depend on the vocabulary."""
+        texts = whole_texts(examples)
         ours, theirs = (
-            likelihood(g.models, g.tokenizer, examples, g.max_len, done=done)[:, [0, 0, 2]] for g in (self, other)
+            likelihood(g.models, g.tokenizer, texts, g.max_len, done=done)[:, [0, 0, 2]] for g in (self, other)
         )
         return [compare(ours, theirs, bits_per_byte_from, metric="bits_per_byte")]
 

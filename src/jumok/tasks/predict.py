@@ -1,9 +1,14 @@
 """What all predictors have in common, whatever their task: text in, something with a line of text out."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any, Protocol
 
+from jumok.config import read_config
+from jumok.decode.search import DecodeConfig
+from jumok.errors import CheckpointError, InputError
 from jumok.score.significance import Comparison
 from jumok.text.tokenizer import Tokenizers
 
@@ -27,6 +32,21 @@ def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int |
     said = f"a text of {pieces} pieces is longer than all that the model was trained on (at most {longest}):"
     warnings.warn(f"{said} its output may be poor", LongTextWarning, stacklevel=3)
     return None
+
+
+def stored_decoding(facts: Mapping[str, Any], *, where: Path) -> DecodeConfig:
+    """The [decode] of the recipe that a model was trained by, from the facts in its folder."""
+    tree, what = facts["decode"], "the model's config"
+    return read_config(DecodeConfig, tree, what=what, where=where, path="jumok.decode", error=CheckpointError)
+
+
+def wanted_decoding(decode: DecodeConfig, options: Mapping[str, Any], *, attends: bool) -> DecodeConfig:
+    """A recipe's [decode] with some of its fields replaced by `options`, as far as the model can do it."""
+    if options:
+        decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
+    if decode.coverage_penalty and not attends:
+        raise InputError("decode.coverage_penalty counts attention, and the model has none", right="a penalty of 0")
+    return decode
 
 
 class Output(Protocol):

@@ -13,17 +13,18 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.data.batching import Indices, shuffled_batches, sorted_batches
+from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
-from jumok.data.shards import Shards
 from jumok.errors import DataError, InputError
 from jumok.models import RnnTagger
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_tags, quick_scores, score_tags, spans
 from jumok.tasks.batch import pad
+from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import UNK_ID, Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import UNK_ID
 from jumok.train.loop import Loss
 
 PREDICT_TOKENS = 16384
@@ -86,34 +87,16 @@ def encode_tagged(
         raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one sentence to train on")
 
 
-class TaggingTask:
+@dataclass(frozen=True, kw_only=True)
+class TaggingTask(OneTextTask[Tagged]):
     """Batches, loss and evaluation for the training loop."""
 
-    def __init__(
-        self,
-        config: TaggingConfig,
-        *,
-        tokenizer: Tokenizer,
-        labels: Sequence[str],
-        train: Shards,
-        dev: Sequence[Tagged],
-        batch_tokens: int,
-        seed: int,
-    ) -> None:
-        self.config = config
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        self.labels = list(labels)
-        self.train = train
-        self.dev = dev
-        self.batch_tokens = batch_tokens
-        self.seed = seed
-        if not any(tag in self.labels for sentence in dev for tag in sentence.tags):
-            right = f"tags such as {', '.join(labels)}"
-            raise DataError("no tag of dev occurs in the training data", where=dev[0].where, right=right)
+    things = "sentences"
 
-    def batches(self, epoch: int) -> Iterator[Indices]:
-        return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+    def __post_init__(self) -> None:
+        if not any(tag in self.labels for sentence in self.dev for tag in sentence.tags):
+            right = f"tags such as {', '.join(self.labels)}"
+            raise DataError("no tag of dev occurs in the training data", where=self.dev[0].where, right=right)
 
     def batch(self, examples: Indices) -> Batch:
         text, first, tag = (self.train.fields[name] for name in ("text", "first", "tag"))
@@ -121,12 +104,6 @@ class TaggingTask:
         firsts = [row * ids.shape[1] + int(place) for row, i in enumerate(examples) for place in first[i]]
         tags = torch.from_numpy(np.concatenate([tag[i] for i in examples]).astype(np.int64))
         return Batch(ids, ids != self.tokenizer.pad_id, torch.tensor(firsts), tags, len(tags))
-
-    def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the text of the longest."""
-        text = self.train.fields["text"]
-        longest = max(examples, key=lambda i: len(text[i]))
-        return f"{len(examples)} sentences, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
 
     def loss(self, model: RnnTagger, batch: Batch, *, done: float) -> Loss:
         logits = model(batch.ids.to(model.device), batch.mask.to(model.device)).flatten(0, 1)

@@ -21,7 +21,8 @@ from jumok.score.translation import quick_scores
 from jumok.tasks.batch import pad
 from jumok.tasks.translator import translate
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import EOS_ID, Tokenizers
+from jumok.text.tokenizer import Tokenizers
+from jumok.text.vocabulary import EOS_ID
 from jumok.train.loop import Loss
 
 CHUNK = 4096
@@ -92,6 +93,8 @@ def encode_pairs(
 
 class TranslationTask:
     """Batches, loss and evaluation for the training loop."""
+
+    losses = ("cross_entropy",)
 
     def __init__(
         self,

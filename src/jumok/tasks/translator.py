@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from jumok.config import read_config
 from jumok.data.batching import sorted_batches
 from jumok.decode.search import DecodeConfig, Ensemble, EnsembleState, Hypothesis, Request, search
-from jumok.errors import CheckpointError, InputError
+from jumok.errors import InputError
 from jumok.models import EncoderDecoder
 from jumok.score.significance import Comparison
 from jumok.score.translation import bleu_by_length, compare_translations, score_translations
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody, warn_if_longer
+from jumok.tasks.predict import Done, nobody, stored_decoding, wanted_decoding, warn_if_longer
 from jumok.text.formats import Pair
-from jumok.text.tokenizer import EOS_ID, Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import EOS_ID
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,14 +65,7 @@ class Translator:
         self.target: str = facts["target"]
         self.longest: int | None = facts.get("longest")
         self.lowercase: bool = facts.get("lowercase", False)
-        self.decode = read_config(
-            DecodeConfig,
-            facts["decode"],
-            what="the model's config",
-            where=where,
-            path="jumok.decode",
-            error=CheckpointError,
-        )
+        self.decode = stored_decoding(facts, where=where)
 
     def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
         return [prediction.text for prediction in self.predict(texts, done=done)]
@@ -90,11 +83,8 @@ class Translator:
         An empty text gives an empty output without asking the model. `prefixes` are beginnings that the outputs
         have to have; `done` is told how many texts have been finished since it was told last.
         """
-        decode = self.decode
-        if options:
-            decode = read_config(DecodeConfig, {**asdict(decode), **options}, what="[decode]", path="decode")
-        if decode.coverage_penalty and not all(model.config.attends for model in self.models):
-            raise InputError("decode.coverage_penalty counts attention, and the model has none", right="a penalty of 0")
+        attends = all(model.config.attends for model in self.models)
+        decode = wanted_decoding(self.decode, options, attends=attends)
         sources = [self.tokenizers.encode_source(text) for text in texts]
         asked = [i for i, source in enumerate(sources) if len(source) > 1]
         forced = None

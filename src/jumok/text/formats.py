@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from xml.parsers import expat
 
 from jumok.errors import DataError
+from jumok.text.tmx import TmxUnits
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,21 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
         yield Pair(text, translation, f"{source}:{number}")
 
 
-def read_tsv(path: Path, *, columns: tuple[str, str] | None = None) -> Iterator[Pair]:
+# fmt: off
+# What people call the columns of a table of pairs. Two of these are a header, not a text and its translation.
+_COLUMN_NAMES = {
+    "source", "target", "src", "tgt", "trg", "input", "output", "prompt", "response", "question", "answer", "query",
+    "reply", "text", "translation", "reference", "sentence", "text_a", "text_b", "text1", "text2", "sentence1",
+    "sentence2", "id", "index", "label", "score",
+}
+# fmt: on
+
+
+def read_tsv(path: Path, *, columns: tuple[str, str] | None = None, languages: tuple[str, ...] = ()) -> Iterator[Pair]:
     """Two tab-separated columns: those the header names, or the first two of a file without a header.
 
-    Quotes mean nothing: a cell is whatever stands between two tabs.
+    A file has a header if `columns` are given. If not, a first line that would be a pair of column names, or of the
+    codes of the languages, is refused rather than learned. Quotes mean nothing: a cell is what stands between tabs.
     """
     source, target = 0, 1
     for number, line in enumerate(read_lines(path), start=1):
@@ -80,6 +91,10 @@ def read_tsv(path: Path, *, columns: tuple[str, str] | None = None) -> Iterator[
                 raise DataError(f"no column {missing}", where=f"{path}:1", right=f"of {', '.join(cells)}")
             source, target = map(cells.index, columns)
             continue
+        if number == 1 and _are_column_names(cells[:2], languages):
+            right = "the names of two columns (columns in [data] of the recipe, --columns for the doctor),"
+            right += " or the file without this line"
+            raise DataError(f"this looks like a header: {', '.join(cells)}", where=f"{path}:1", right=right)
         needed = max(source, target) + 1
         if len(cells) < needed:
             raise DataError(
@@ -88,6 +103,12 @@ def read_tsv(path: Path, *, columns: tuple[str, str] | None = None) -> Iterator[
                 right=f"at least {needed}, separated by tabs",
             )
         yield Pair(cells[source], cells[target], f"{path}:{number}")
+
+
+def _are_column_names(cells: Sequence[str], languages: Sequence[str]) -> bool:
+    names = {cell.strip(' "').lower() for cell in cells}
+    # Two different ones: a dictionary may well begin with a word that both languages have, such as "question".
+    return len(names) == 2 and names <= _COLUMN_NAMES.union(language.lower() for language in languages)
 
 
 def read_po(path: Path) -> Iterator[Pair]:
@@ -148,12 +169,13 @@ def read_mo(path: Path) -> Iterator[Pair]:
 
 def read_tmx(path: Path, *, source: str, target: str) -> Iterator[Pair]:
     """The translation units of a TMX file that have a text in both languages; "en" also means "en-US"."""
-    units = _TmxUnits(path, source, target)
+    units = TmxUnits(path, source, target)
     with _opened(path) as stream:
         chunk = stream.read(1 << 16)
         while chunk:
             following = stream.read(1 << 16)
-            yield from units.feed(chunk, last=not following)
+            for text, translation, line in units.feed(chunk, last=not following):
+                yield Pair(text, translation, f"{path}:{line}")
             chunk = following
 
 
@@ -170,7 +192,7 @@ def read_pairs(
             return read_mo(paths[0])
         name = name.removesuffix(".gz")
         if name.endswith(".tsv"):
-            return read_tsv(paths[0], columns=columns)
+            return read_tsv(paths[0], columns=columns, languages=(source, target))
         if name.endswith(".po"):
             return read_po(paths[0])
         if name.endswith(".tmx"):
@@ -320,81 +342,3 @@ def _po_unescaped(string: str, charset: str, where: str) -> str:
             where=where,
             right='\\n \\t \\" \\\\ and the like, or bytes as \\351 or \\xe9; a backslash is \\\\',
         ) from None
-
-
-_TMX_MARKUP = {"bpt", "ept", "ph", "it", "ut"}
-
-
-class _TmxUnits:
-    """Takes the bytes of a TMX file and gives pairs.
-
-    On expat itself and not on ElementTree, whose fast parser has no hook that sees a DTD before it is obeyed.
-    """
-
-    def __init__(self, path: Path, source: str, target: str) -> None:
-        self._path = path
-        self._wanted = [language.lower().replace("_", "-") for language in (source, target)]
-        self._language: str | None = None
-        self._line = 0
-        self._texts: dict[str, str] = {}
-        self._pieces: list[str] = []
-        # For each open element from <seg> on: whether its text is for the reader. Empty outside of a <seg>.
-        self._translatable: list[bool] = []
-        self._pairs: list[Pair] = []
-        self._parser = expat.ParserCreate()
-        self._parser.buffer_text = True
-        self._parser.StartDoctypeDeclHandler = self._doctype
-        self._parser.SkippedEntityHandler = self._unknown_entity
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._finish
-        self._parser.CharacterDataHandler = self._text
-
-    def feed(self, chunk: bytes, *, last: bool = False) -> list[Pair]:
-        """The pairs that these bytes complete."""
-        try:
-            self._parser.Parse(chunk, last)
-        except expat.ExpatError as error:
-            raise self._wrong(f"malformed XML: {expat.ErrorString(error.code)}", "a whole file") from error
-        except (LookupError, ValueError) as error:
-            raise self._wrong(f"the encoding cannot be read: {error}", "a file in UTF-8") from error
-        pairs, self._pairs = self._pairs, []
-        return pairs
-
-    def _wrong(self, what: str, right: str) -> DataError:
-        return DataError(what, where=f"{self._path}:{self._parser.CurrentLineNumber}", right=right)
-
-    def _doctype(self, name: str, system: str | None, public: str | None, own_declarations: bool) -> None:
-        if own_declarations:
-            raise self._wrong("the file declares a DTD of its own", "at most a plain <!DOCTYPE tmx ...>")
-
-    def _unknown_entity(self, name: str, is_parameter: bool) -> None:
-        raise self._wrong(f"unknown entity &{name};", "the character itself, or its number: &#160;")
-
-    def _start(self, name: str, attributes: dict[str, str]) -> None:
-        if self._translatable:
-            self._translatable.append(name == "sub" or (self._translatable[-1] and name not in _TMX_MARKUP))
-        elif name == "tu":
-            self._texts, self._line = {}, self._parser.CurrentLineNumber
-        elif name == "tuv":
-            tag = attributes.get("xml:lang", attributes.get("lang", "")).lower().replace("_", "-")
-            fitting = (wanted for wanted in self._wanted if f"{tag}-".startswith(f"{wanted}-"))
-            # The closest wins, so that "pt" and "pt-br" can be two languages.
-            self._language = max(fitting, key=len, default=None)
-        elif name == "seg" and self._language:
-            self._pieces, self._translatable = [], [True]
-
-    def _text(self, text: str) -> None:
-        if self._translatable and self._translatable[-1]:
-            self._pieces.append(text)
-
-    def _finish(self, name: str) -> None:
-        if self._translatable:
-            self._translatable.pop()
-            if not self._translatable and self._language:
-                self._texts.setdefault(self._language, "".join(self._pieces))
-        elif name == "tuv":
-            self._language = None
-        elif name == "tu":
-            source, target = (self._texts.get(language) for language in self._wanted)
-            if source and target:
-                self._pairs.append(Pair(source, target, f"{self._path}:{self._line}"))

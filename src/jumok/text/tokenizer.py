@@ -48,7 +48,8 @@ class Tokenizer:
         self._backend.encode_special_tokens = True  # what looks like a special token in a text is text
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.layout = _layout(backend)
-        ids = {token: backend.token_to_id(token) for token in self.layout.specials}
+        self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
+        ids = dict(zip(self.layout.specials, self.special_ids, strict=True))
         self.start_id: int = ids[self.layout.start]
         self.end_id: int = ids[self.layout.end]
         self.unk_id: int = ids[self.layout.unknown]
@@ -60,10 +61,6 @@ class Tokenizer:
                 f" {self.pad_id}, not at 0, 1, {self.vocab_size - 1}",
                 right="a tokenizer.json that jumok trained, or one in Marian's layout",
             )
-
-    @property
-    def special_ids(self) -> list[int]:
-        return sorted(self._backend.token_to_id(token) for token in self.layout.specials)
 
     def frame(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> list[int]:
         """A text, or a pair of texts, with what begins and ends them."""
@@ -135,6 +132,12 @@ class Tokenizer:
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
         return cls(learn(config, lines, layout))
+
+
+def _id(backend: tokenizers.Tokenizer, token: str) -> int:
+    found: int | None = backend.token_to_id(token)
+    assert found is not None
+    return found
 
 
 def _layout(backend: tokenizers.Tokenizer) -> Layout:

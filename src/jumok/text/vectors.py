@@ -18,7 +18,8 @@ import numpy.typing as npt
 
 from jumok.errors import DataError
 from jumok.text.formats import read_lines
-from jumok.text.tokenizer import EOS, PAD, SPACE, UNK, WORDPIECE_PREFIX, Kind, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import EOS, PAD, SPACE, UNK, WORDPIECE_PREFIX, Kind, TokenizerConfig
 
 Floats = npt.NDArray[np.float32]
 Wanted = Container[str] | Callable[[str], bool]

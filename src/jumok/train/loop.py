@@ -2,12 +2,13 @@
 
     loss = sum of all micro-batches' totals / count of all their targets, over every process
 
-so that padding, accumulation and the number of processes do not change it. What is random in a step is a function
-of (seed, step, rank), the order of examples of (seed, epoch): to go on, a checkpoint needs its step, epoch and batch.
+(of several losses, such as BERT's two, the sum of these), so that padding, accumulation and the number of processes do
+not change it. What is random in a step is a function of (seed, step, rank), the order of examples of (seed, epoch): to
+go on, a checkpoint needs its step, epoch and batch.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite, isnan
 from time import perf_counter
 from typing import Any, Literal, Protocol
@@ -24,20 +25,33 @@ from jumok.train.optimizer import OptimizerConfig, learning_rate
 
 LOWER_IS_BETTER = {"perplexity", "bits_per_byte"}
 Metric = Literal[
-    "perplexity", "bits_per_byte", "bleu", "exact_match", "accuracy", "macro_f1", "span_f1", "tag_accuracy"
+    "perplexity",
+    "bits_per_byte",
+    "bleu",
+    "exact_match",
+    "accuracy",
+    "macro_f1",
+    "span_f1",
+    "tag_accuracy",
+    "masked_accuracy",
 ]
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A sum and what it is a sum over; the mean is taken once, over the whole step."""
+    """A sum and what it is a sum over; the mean is taken once, over the whole step. Or several sums, [k]."""
 
     total: Tensor
-    count: int
+    count: int | tuple[int, ...]
 
 
 class Task(Protocol):
     """What the loop needs to know about the work."""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The names of what is minimised: one, or several that are added up."""
+        ...
 
     def batches(self, epoch: int) -> Iterator[Any]: ...
     def batch(self, examples: Any) -> Any: ...
@@ -104,6 +118,8 @@ class Step:
     grad_norm: float
     tokens: int
     seconds: float
+    parts: dict[str, float] = field(default_factory=dict)
+    """of several losses each"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,15 +241,17 @@ def _step(
     # Each process takes every world-th example of each batch; with fewer examples than processes some have none.
     shares = [examples[group.rank :: group.world] for examples in taken]
     batches = [task.batch(share) for share in shares if len(share)]
-    count = int(group.sum(sum(batch.count for batch in batches)))
+    counts = [[*_each(batch.count)] for batch in batches] or [[0] * len(task.losses)]
+    count = torch.tensor([max(1.0, group.sum(sum(column))) for column in zip(*counts, strict=True)])
     torch.manual_seed(_mix(seed, step, group.rank))
     optimizer.zero_grad(set_to_none=True)
-    total = 0.0
+    totals = torch.zeros(len(count), dtype=torch.float64)
     for batch in batches:
-        loss = task.loss(model, batch, done=(step - 1) / config.steps)
-        total += float(loss.total.detach())
-        (loss.total / count).backward()  # type: ignore[no-untyped-call]
-    total = group.sum(total)
+        loss = task.loss(model, batch, done=(step - 1) / config.steps).total.reshape(-1)
+        totals += loss.detach().double().cpu()
+        (loss / count.to(loss.device)).sum().backward()  # type: ignore[no-untyped-call]
+    means = [group.sum(float(t)) / float(n) for t, n in zip(totals, count, strict=True)]
+    total = sum(means)
     parameters = [p for p in model.parameters() if p.requires_grad]
     group.sum_gradients(parameters)
     norm = float(nn.utils.clip_grad_norm_(parameters, config.optimizer.clip_norm or inf))
@@ -248,7 +266,13 @@ def _step(
     for group_of_parameters in optimizer.param_groups:
         group_of_parameters["lr"] = rate
     optimizer.step()
-    return Step(step, first[0], total / count, rate, norm, count, perf_counter() - began)
+    tokens = int(group.sum(sum(_each(getattr(batch, "tokens", batch.count))[0] for batch in batches)))
+    parts = dict(zip(task.losses, means, strict=True)) if len(means) > 1 else {}
+    return Step(step, first[0], total, rate, norm, tokens, perf_counter() - began, parts)
+
+
+def _each(count: int | tuple[int, ...]) -> tuple[int, ...]:
+    return count if isinstance(count, tuple) else (count,)
 
 
 def _mix(seed: int, step: int, rank: int) -> int:

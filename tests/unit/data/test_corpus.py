@@ -19,22 +19,22 @@ from jumok.data.corpus import (
     DataConfig,
     LabelledData,
     ParallelData,
-    Split,
-    SyntheticData,
     TaggedData,
     TextData,
     Texts,
     open_shards,
     other_files,
 )
+from jumok.data.made import SyntheticData
 from jumok.data.shards import Shards
-from jumok.data.synthetic import generate
+from jumok.data.synthetic import Split, generate
 from jumok.errors import DataError, RecipeError
 from jumok.prepare import cache_folder
 from jumok.tasks.translation import encode_pairs
 from jumok.text.formats import Pair
 from jumok.text.labelled import Labelled, Tagged
-from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 
 ENGLISH = "the fox\nthe dog\na fox and a dog\n"
 KOREAN = "여우\n개\n여우와 개\n"

@@ -9,7 +9,8 @@ from jumok.errors import DataError, InputError
 from jumok.models import RnnClassifier, RnnConfig
 from jumok.tasks.classification import Classifier, classify, collect_labels, encode_text, label_numbers
 from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import EOS_ID, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc déf 가나"])
 

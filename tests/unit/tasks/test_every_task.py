@@ -12,6 +12,7 @@ import torch
 
 from jumok.assemble import build_model
 from jumok.errors import CheckpointError, InputError
+from jumok.look import draw_attention
 from jumok.predictor import Classifier, Generator, Tagger, load
 from jumok.prepare import prepare
 from jumok.recipe import FITTING, parse_recipe
@@ -212,7 +213,7 @@ def prepared(tree, tmp_path):
         found = prepare(recipe, tmp_path)
         torch.manual_seed(1)
         sizes = {**found.tokenizers.sizes, "n_labels": len(found.labels)}
-        return found, build_model(recipe.model, task, **sizes).eval()
+        return found, build_model(recipe.model, {"kind": task}, **sizes).eval()
 
     return prepared_task
 
@@ -253,7 +254,7 @@ def test_examples_are_named_as_a_person_knows_them(prepared, task):
 def test_an_evaluation_gives_every_metric_that_fits_the_task(prepared, task):
     found, model = prepared(task)
     scores = found.evaluate(model)
-    assert scores.keys() == set(FITTING[task][2])
+    assert scores.keys() >= set(FITTING[task][2])
     assert all(np.isfinite(value) for value in scores.values())
 
 
@@ -283,3 +284,17 @@ def test_interrupted_and_resumed_equals_uninterrupted(tree, train, tmp_path, tas
     assert losses[0] == losses[1]
     for name in ("model/model.safetensors", "scores.json"):
         assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+@pytest.mark.parametrize("task", ["tagging", "language_model"])
+def test_a_run_without_attention_is_named(runs, task, tmp_path):
+    with pytest.raises(InputError, match="has no attention") as caught:
+        draw_attention(runs(task).folder, "the cat", tmp_path / "picture.svg")
+    assert caught.value.where == str(runs(task).folder)
+
+
+def test_a_classifier_has_nothing_to_align(runs, tmp_path):
+    folder = runs("classification").folder
+    with pytest.raises(InputError, match="nothing that could be aligned") as caught:
+        draw_attention(folder, "the cat", tmp_path / "picture.svg", output="good")
+    assert caught.value.where == str(folder)

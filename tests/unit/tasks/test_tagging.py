@@ -9,7 +9,8 @@ from jumok.errors import DataError
 from jumok.models import RnnConfig, RnnTagger
 from jumok.tasks.tagging import TaggedText, Tagger, collect_tags, encode_words, tag_words
 from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import UNK_ID, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import UNK_ID, TokenizerConfig
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc def 가나"])
 WORDS = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c d e"])

@@ -150,6 +150,30 @@ class TestTsv:
         path = write("a.tsv", "id\ten\tko\n1\tone\n")
         refused(read_tsv(path, columns=("en", "ko")), "at least 3", f"{path}:2")
 
+    @pytest.mark.parametrize(
+        "header", ["source\ttarget", "Question\tAnswer\tlabel", '"src"\t"tgt"', "id\tko\ten", "ko\ten", "text\tlabel"]
+    )
+    def test_a_header_is_not_taken_for_a_pair(self, write: Write, header: str) -> None:
+        path = write("a.tsv", f"{header}\n하나\tone\t1\n")
+        found = read_pairs([path], source="ko", target="en")
+        refused(found, "looks like a header: " + header.replace("\t", ", "), f"{path}:1")
+        refused(read_pairs([path], source="ko", target="en"), "columns in [data]", f"{path}:1")
+
+    @pytest.mark.parametrize(
+        "pair",
+        [
+            ("question", "question"),
+            ("source", "원천"),
+            ("Where is the source?", "target"),
+            ("de", "en"),  # no codes of this recipe
+            ("ko", "Korean"),
+            ("", "target"),
+        ],
+    )
+    def test_a_pair_is_not_taken_for_a_header(self, write: Write, pair: tuple[str, str]) -> None:
+        path = write("a.tsv", "\t".join(pair) + "\nsource\ttarget\n")
+        assert texts(read_pairs([path], source="ko", target="en")) == [pair, ("source", "target")]
+
     @in_one_folder
     @given(st.lists(st.tuples(cells, cells)))
     def test_round_trip(self, write: Write, rows: list[tuple[str, str]]) -> None:

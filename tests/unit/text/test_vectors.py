@@ -13,8 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jumok.errors import DataError
-from jumok.text.tokenizer import EOS, EOS_ID, PAD, UNK, UNK_ID, Kind, Tokenizer, TokenizerConfig
+from jumok.text.tokenizer import Tokenizer
 from jumok.text.vectors import Embeddings, embeddings_from_vectors, read_vectors, surface_words
+from jumok.text.vocabulary import EOS, EOS_ID, PAD, UNK, UNK_ID, Kind, TokenizerConfig
 
 Write = Callable[[str, str | bytes], Path]
 Table = dict[str, list[float]]

@@ -146,6 +146,7 @@ def test_every_event_is_kept(folder: RunFolder) -> None:
         "grad_norm": 3.5,
         "tokens": 100,
         "seconds": 0.25,
+        "parts": {},
     }
     assert history[2]["scores"] == {"perplexity": 7.5, "bleu": 1.0}
     assert len(folder.events.read_bytes().splitlines()) == len(EVENTS)

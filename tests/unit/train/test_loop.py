@@ -61,6 +61,8 @@ class Batch:
 class Toy:
     """N pairs of vectors; an order that depends on the epoch; scores as they are dictated."""
 
+    losses = ("squares",)
+
     size: int = BATCH
     scores: Sequence[float] = ()
     poisoned: dict[int, float] = field(default_factory=dict)
@@ -347,7 +349,7 @@ def test_accumulated_batches_are_one_batch(size: int, accumulate: int, tmp_path:
     config = replace(CONFIG, steps=6)
     one = run(tmp_path / "one", config, Toy(size=N), dropout=0.0)
     parts = run(tmp_path / "parts", replace(config, accumulate=accumulate), Toy(size=size), dropout=0.0)
-    for (step, _, loss, rate, norm, tokens), other in zip(one.steps, parts.steps, strict=True):
+    for (step, _, loss, rate, norm, tokens, _), other in zip(one.steps, parts.steps, strict=True):
         assert (step, rate, tokens) == (other[0], other[3], other[5])
         assert loss == pytest.approx(other[2], rel=1e-6, abs=1e-6)
         assert norm == pytest.approx(other[4], rel=1e-5)
@@ -507,3 +509,29 @@ def test_patience_ends_the_run(stop_at: int | None, tmp_path: Path) -> None:
 def test_impossible_relations_are_refused(options: dict[str, object], key: str) -> None:
     with pytest.raises(RecipeError, match=key):
         read_config(TrainConfig, options, what="[train]")
+
+
+class TwoLosses(Toy):
+    """Two sums over different numbers of targets."""
+
+    losses = ("left", "right")
+
+    def batch(self, examples: npt.NDArray[np.int64]) -> Batch:
+        return replace(super().batch(examples), count=(len(examples), sum(int(i) % 3 == 0 for i in examples)))  # type: ignore[arg-type]
+
+    def loss(self, model: Net, batch: Batch, *, done: float) -> Loss:
+        squares = (model(batch.x) - batch.y).square().sum(dim=0)
+        return Loss(squares, batch.count)
+
+
+@pytest.mark.parametrize(("size", "accumulate"), [(10, 2), (4, 5)])
+def test_each_of_several_losses_has_its_own_mean(size: int, accumulate: int, tmp_path: Path) -> None:
+    config = replace(CONFIG, steps=4)
+    one = run(tmp_path / "one", config, TwoLosses(size=N), dropout=0.0)
+    parts = run(tmp_path / "parts", replace(config, accumulate=accumulate), TwoLosses(size=size), dropout=0.0)
+    for (_, _, loss, *_, tokens, named), other in zip(one.steps, parts.steps, strict=True):
+        assert set(named) == {"left", "right"}
+        assert isclose(loss, sum(named.values()), rel_tol=1e-6)
+        assert isclose(loss, other[2], rel_tol=1e-5)
+        assert isclose(named["right"], other[-1]["right"], rel_tol=1e-5)
+        assert tokens == N

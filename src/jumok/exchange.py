@@ -1,0 +1,56 @@
+"""Models from elsewhere and for elsewhere: `jumok import` and `jumok export`."""
+
+from pathlib import Path
+
+from jumok.errors import CheckpointError
+from jumok.hub.folder import CARD, GENERATION, ModelFolder, obstacle, read_model, write_model
+from jumok.tasks.predict import stored_decoding
+from jumok.train.checkpoint import MANIFEST, verify_folder, write_folder
+
+
+def import_folder(folder: Path, run: Path) -> str:
+    """Make `run` of a Hugging Face folder, every tensor of which is accounted for; says what it is."""
+    _refuse_full(run, "RUN")
+    if not folder.is_dir():
+        raise CheckpointError("there is no such folder", where=folder, right="a Hugging Face folder with config.json")
+    model = read_model(folder)
+    if "decode" in model.facts:
+        stored_decoding(model.facts, where=folder / GENERATION)  # refused now, not when it is used
+    card = _card(folder) or f"# {folder.name}\n\nA model from elsewhere, imported by jumok {model.facts['version']}.\n"
+    write_folder(run / "model", lambda building: write_model(building, model, card=card))
+    return f"{run}: {_description(model)}"
+
+
+def export_folder(run: Path, folder: Path) -> str:
+    """Write the model of a run, or of a model folder, for `transformers` to open; says what it is."""
+    _refuse_full(folder, "DIR")
+    source = run / "model" if (run / "model").is_dir() else run
+    if (source / MANIFEST).exists():
+        verify_folder(source)
+    model = read_model(source)
+    if reason := obstacle(model):
+        raise CheckpointError(
+            f"there is no Hugging Face layout for this model: {reason}",
+            where=source,
+            right="a BERT, a GPT, or a Transformer with the paper's options and one vocabulary",
+        )
+    write_folder(folder, lambda building: write_model(building, model, card=_card(source)))
+    (folder / MANIFEST).unlink()  # elsewhere files are changed, as they should be
+    return f"{folder}: {_description(model)}"
+
+
+def _refuse_full(folder: Path, name: str) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        what = "there is something here already"
+        raise CheckpointError(what, where=folder, right=f"a new or empty folder for {name}")
+
+
+def _card(folder: Path) -> str:
+    path = folder / CARD
+    return path.read_text("utf-8", errors="replace") if path.is_file() else ""
+
+
+def _description(model: ModelFolder) -> str:
+    parameters = sum(tensor.numel() for tensor in model.tensors.values())
+    pieces = model.tokenizers.target.vocab_size
+    return f"{model.config.kind}, {model.facts['task']['kind']}, {parameters:,} parameters, {pieces:,} pieces"

@@ -1,0 +1,237 @@
+"""BERT as a Hugging Face folder: its names, its config, and which head is which task."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from jumok.config import Count, Positive, Share
+from jumok.hub.files import CONFIG, known_architecture, read_known
+from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
+from jumok.models.bert import BertConfig
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import BERT
+
+TASKS = {
+    "BertModel": "embedding",
+    "BertForPreTraining": "pretraining",
+    "BertForMaskedLM": "pretraining",
+    "BertForSequenceClassification": "classification",
+    "BertForTokenClassification": "tagging",
+    "BertForQuestionAnswering": "answering",
+}
+ONE_LABEL = "single_label_classification"
+WORDS = "embeddings.word_embeddings.weight"
+BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")
+POOLER = re.compile(r"^(bert\.)?pooler\.")
+NEXT_SENTENCE = "cls.seq_relationship.weight"
+START_AND_END = ["start", "end"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TheirConfig:
+    """What config.json says of the network; where it is silent, BASE is meant."""
+
+    vocab_size: Count = 30522
+    hidden_size: Count = 768
+    num_hidden_layers: Annotated[int, Field(ge=1, le=1000)] = 12
+    num_attention_heads: Count = 12
+    intermediate_size: Count = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: Share = 0.1
+    attention_probs_dropout_prob: Share = 0.1
+    max_position_embeddings: Count = 512
+    type_vocab_size: Count = 2
+    layer_norm_eps: Positive = 1e-12
+    position_embedding_type: str = "absolute"
+    is_decoder: bool = False
+    add_cross_attention: bool = False
+    id2label: dict[str, str] | None = None
+    problem_type: str | None = None
+
+    def __post_init__(self) -> None:
+        refused = []
+        if self.hidden_act not in ACTIVATIONS:
+            refused.append(f'hidden_act: "{self.hidden_act}" is none of {", ".join(ACTIVATIONS)}')
+        if self.position_embedding_type != "absolute":
+            refused.append(f'position_embedding_type: jumok has "absolute" only (got "{self.position_embedding_type}")')
+        if self.is_decoder:
+            refused.append("is_decoder: jumok's BERT reads in both directions (got true)")
+        if self.add_cross_attention:
+            refused.append("add_cross_attention: jumok's BERT attends to itself only (got true)")
+        if self.hidden_size % self.num_attention_heads:
+            refused.append("hidden_size: must be divisible by num_attention_heads")
+        if self.id2label is not None and self.id2label.keys() != {str(i) for i in range(len(self.id2label))}:
+            refused.append('id2label: must have the keys "0", "1", "2" and so on')
+        if refused:
+            raise ValueError("\n".join(refused))
+
+    def ours(self) -> BertConfig:
+        return BertConfig(
+            d_model=self.hidden_size,
+            d_ff=self.intermediate_size,
+            n_heads=self.num_attention_heads,
+            n_layers=self.num_hidden_layers,
+            dropout=self.hidden_dropout_prob,
+            attention_dropout=self.attention_probs_dropout_prob,
+            max_len=self.max_position_embeddings,
+            n_segments=self.type_vocab_size,
+            activation=ACTIVATIONS[self.hidden_act],
+            norm_eps=self.layer_norm_eps,
+        )
+
+    def labels(self, n: int) -> list[str]:
+        """The names of n labels; without a name they have a number."""
+        return [self.id2label[str(i)] if self.id2label else f"LABEL_{i}" for i in range(n)]
+
+
+def open_bert(
+    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path
+) -> tuple[BertConfig, dict[str, Tensor], dict[str, Any]]:
+    """Config, tensors and facts of a folder, whoever wrote it."""
+    theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
+    tensors = {_new_name(name): tensor for name, tensor in tensors.items() if not BUFFERS.search(name)}
+    # Silent, as folders converted from the authors' own files are, it means a model with all heads or with none.
+    silent = "BertForPreTraining" if "cls.predictions.bias" in tensors else "BertModel"
+    task = TASKS[known_architecture(tree, TASKS, silent, where=folder / CONFIG)]
+    prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
+    tied = {"cls.predictions.decoder.weight": prefix + WORDS, "cls.predictions.decoder.bias": "cls.predictions.bias"}
+    tensors = without_copies(tensors, tied, where=folder)
+    head = _Head.of(task, tensors, theirs)
+    if not head.pooler:  # kept by old files of heads that never look at it
+        tensors = {name: tensor for name, tensor in tensors.items() if not POOLER.search(name)}
+    c = theirs.ours()
+    ours = to_ours(tensors, _names(c, theirs.vocab_size, head, prefix), where=folder)
+    facts: dict[str, Any] = {"task": {"kind": task}, "language": "", "max_len": c.max_len}
+    match task:
+        case "embedding":
+            facts["task"]["pooler"] = head.pooler
+        case "pretraining":
+            facts["task"]["next_sentence"] = head.next_sentence
+        case "answering":
+            facts["labels"] = list(START_AND_END)
+        case _:
+            facts["labels"] = theirs.labels(head.n_labels)
+    if task == "classification":
+        facts["problem_type"] = theirs.problem_type or (ONE_LABEL if head.n_labels > 1 else "regression")
+    return c, ours, facts
+
+
+def bert_obstacle(task: str, tokenizer: Tokenizer) -> str | None:
+    """Why there is no Hugging Face folder for a BERT; None if there is."""
+    if task not in TASKS.values():
+        return f"transformers has no BERT whose task is {task}"
+    if tokenizer.layout is not BERT:
+        return f"its vocabulary lacks BERT's special pieces ({', '.join(BERT.specials)})"
+    return None
+
+
+def to_bert(
+    tensors: Mapping[str, Tensor], c: BertConfig, tokenizer: Tokenizer, facts: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """config.json and the tensors, for `transformers` to open."""
+    task, labels = facts["task"]["kind"], facts.get("labels", [])
+    head = _Head(
+        task,
+        pooler=any(name.endswith("pooler.weight") for name in tensors),
+        next_sentence="next_sentence.weight" in tensors,
+        n_labels=len(START_AND_END if task == "answering" else labels),
+    )
+    config: dict[str, Any] = {
+        "model_type": "bert",
+        "architectures": [head.architecture],
+        "vocab_size": tokenizer.vocab_size,
+        "hidden_size": c.d_model,
+        "num_hidden_layers": c.n_layers,
+        "num_attention_heads": c.n_heads,
+        "intermediate_size": c.d_ff,
+        "hidden_act": next(theirs for theirs, ours in ACTIVATIONS.items() if ours == c.activation),
+        "hidden_dropout_prob": float(c.dropout),
+        "attention_probs_dropout_prob": float(c.attention_dropout),
+        "max_position_embeddings": c.max_len,
+        "type_vocab_size": c.n_segments,
+        "initializer_range": 0.02,
+        "layer_norm_eps": float(c.norm_eps),
+        "pad_token_id": tokenizer.pad_id,
+        "position_embedding_type": "absolute",
+        "classifier_dropout": None,
+        "tie_word_embeddings": True,
+        "torch_dtype": "float32",
+    }
+    if task in ("classification", "tagging"):
+        config["id2label"] = {str(i): label for i, label in enumerate(labels)}
+        config["label2id"] = {label: i for i, label in enumerate(labels)}
+    if task == "classification":
+        config["problem_type"] = facts.get("problem_type", ONE_LABEL)
+    prefix = "" if task == "embedding" else "bert."
+    return config, to_theirs(tensors, _names(c, tokenizer.vocab_size, head, prefix))
+
+
+@dataclass(frozen=True, slots=True)
+class _Head:
+    """What stands on the encoder."""
+
+    task: str
+    pooler: bool
+    next_sentence: bool
+    n_labels: int
+
+    @classmethod
+    def of(cls, task: str, tensors: Mapping[str, Tensor], theirs: TheirConfig) -> "_Head":
+        """By the task, and by what there is: masked-word models were saved with and without the second objective."""
+        next_sentence = task == "pretraining" and NEXT_SENTENCE in tensors
+        pooler = {"embedding": any(map(POOLER.search, tensors)), "pretraining": next_sentence, "classification": True}
+        n_labels = len(theirs.id2label or tensors.get("classifier.bias", torch.empty(0)).flatten())
+        if task == "answering":
+            n_labels = len(START_AND_END)
+        return cls(task, pooler.get(task, False), next_sentence, n_labels)
+
+    @property
+    def architecture(self) -> str:
+        if self.task == "pretraining" and not self.next_sentence:
+            return "BertForMaskedLM"
+        return next(name for name, task in TASKS.items() if task == self.task)
+
+
+def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
+    """`prefix` is what their names of the encoder begin with; ours have none where the encoder is the model."""
+    d, e = c.d_model, "" if head.task == "embedding" else "bert."
+    names = [
+        Name(f"{e}embedding.weight", prefix + WORDS, (vocab, d)),
+        Name(f"{e}positions.weight", f"{prefix}embeddings.position_embeddings.weight", (c.max_len, d)),
+        Name(f"{e}segments.weight", f"{prefix}embeddings.token_type_embeddings.weight", (c.n_segments, d)),
+        *layer_norm(f"{e}norm", f"{prefix}embeddings.LayerNorm", d),
+    ]
+    for i in range(c.n_layers):
+        ours, theirs = f"{e}stack.layers.{i}", f"{prefix}encoder.layer.{i}"
+        for letter, word in (("q", "query"), ("k", "key"), ("v", "value")):
+            names += linear(f"{ours}.self_attention.w_{letter}", f"{theirs}.attention.self.{word}", d, d)
+        names += linear(f"{ours}.self_attention.w_o", f"{theirs}.attention.output.dense", d, d)
+        names += layer_norm(f"{ours}.self_norm", f"{theirs}.attention.output.LayerNorm", d)
+        names += linear(f"{ours}.feed_forward.w_1", f"{theirs}.intermediate.dense", c.d_ff, d)
+        names += linear(f"{ours}.feed_forward.w_2", f"{theirs}.output.dense", d, c.d_ff)
+        names += layer_norm(f"{ours}.feed_norm", f"{theirs}.output.LayerNorm", d)
+    if head.pooler:
+        names += linear(f"{e}pooler", f"{prefix}pooler.dense", d, d)
+    match head.task:
+        case "pretraining":
+            names += linear("transform", "cls.predictions.transform.dense", d, d)
+            names += layer_norm("transform_norm", "cls.predictions.transform.LayerNorm", d)
+            names.append(Name("bias", "cls.predictions.bias", (vocab,)))
+            if head.next_sentence:
+                names += linear("next_sentence", "cls.seq_relationship", 2, d)
+        case "classification" | "tagging":
+            names += linear("output", "classifier", head.n_labels, d)
+        case "answering":
+            names += linear("output", "qa_outputs", head.n_labels, d)
+    return names
+
+
+def _new_name(name: str) -> str:
+    """Files of the first years call a LayerNorm's weight and bias as its paper does."""
+    return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))

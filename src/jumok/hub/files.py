@@ -1,0 +1,96 @@
+"""JSON and safetensors of a model folder, whoever wrote it: read strictly, never executed."""
+
+import json
+import warnings
+from collections.abc import Collection
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+from torch import Tensor
+
+from jumok.config import read_config
+from jumok.errors import CheckpointError
+
+WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+UNSAFE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
+
+Theirs = TypeVar("Theirs")
+
+
+class ConvertedWarning(UserWarning):
+    """Weights are not kept in the precision that they came in."""
+
+
+def write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2, ensure_ascii=False), "utf-8")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise CheckpointError(f"model folder cannot be read: {error}", where=path) from error
+    if not isinstance(value, dict):
+        raise CheckpointError("not a JSON object", where=path)
+    return value
+
+
+def read_known(kind: type[Theirs], tree: dict[str, Any], *, where: Path) -> Theirs:
+    """The keys of a config from elsewhere that decide what is computed; it may have any number of others."""
+    names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
+    known = {name: value for name, value in tree.items() if name in names}
+    return read_config(kind, known, what="the model's config", where=where, error=CheckpointError)
+
+
+def known_architecture(tree: dict[str, Any], known: Collection[str], silent: str, *, where: Path) -> str:
+    """The class of `transformers` that the weights were saved from; `silent` if config.json does not say."""
+    named = tree.get("architectures") or [silent]
+    name = str(named[0] if isinstance(named, list) else named)
+    if name not in known:
+        what = f'jumok has no model for the architecture "{name}"'
+        raise CheckpointError(what, where=where, right=f"one of {', '.join(known)}")
+    return name
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All tensors, in one file or in several, as float32 if they are numbers with a fraction."""
+    tensors: dict[str, Tensor] = {}
+    for name in _weight_files(folder):
+        try:
+            tensors |= load_file(folder / name)
+        except (SafetensorError, OSError) as error:
+            raise CheckpointError(f"model cannot be read: {error}", where=folder / name) from error
+    others = {t.dtype for t in tensors.values() if t.is_floating_point() and t.dtype != torch.float32}
+    if others:
+        names = " and ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
+        warnings.warn(f"{folder}: weights in {names} are converted to float32", ConvertedWarning, stacklevel=2)
+    return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+
+
+def _weight_files(folder: Path) -> list[str]:
+    if (folder / WEIGHTS).exists():
+        return [WEIGHTS]
+    if (folder / INDEX).exists():
+        places = read_json(folder / INDEX).get("weight_map")
+        names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
+        for name in names:
+            # An index from elsewhere could name any file of this computer.
+            if Path(name).name != name or not name.endswith(".safetensors"):
+                what = f'the index names a file that is no part of the folder: "{name}"'
+                raise CheckpointError(what, where=folder / INDEX, right="file names without a path")
+        if names:
+            return names
+        raise CheckpointError("the index names no files", where=folder / INDEX, right='"weight_map": {tensor: file}')
+    unsafe = sorted(path.name for pattern in UNSAFE for path in folder.glob(pattern))
+    if unsafe:
+        raise CheckpointError(
+            f"the weights are in {', '.join(unsafe[:3])}: to open such a file is to run what is in it",
+            where=folder,
+            right=f"{WEIGHTS}; where you trust the folder, its model class of transformers makes one:"
+            " from_pretrained(folder).save_pretrained(folder, safe_serialization=True)",
+        )
+    raise CheckpointError("there are no weights", where=folder, right=f"a folder with {WEIGHTS}")

@@ -1,0 +1,53 @@
+"""How an output is chosen, as generation_config.json says it and as [decode] of a recipe does.
+
+Where beams are compared, `transformers` divides a score by length ^ alpha and jumok, as Wu et al. 2016 do, by
+((5 + length) / 6) ^ alpha: the same alpha goes by either name, and means nearly the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from jumok.text.tokenizer import Tokenizer
+
+BEAMS = {"beam": "num_beams", "length_penalty": "length_penalty"}
+SAMPLING = ("temperature", "top_k", "top_p")
+
+
+def generation_config(
+    decode: Mapping[str, Any], tokenizer: Tokenizer, *, max_length: int, translates: bool
+) -> dict[str, Any]:
+    chosen: dict[str, Any] = {}  # nothing, of a folder from elsewhere that said nothing
+    match decode.get("method"):
+        case "beam":
+            chosen = {theirs: decode[ours] for ours, theirs in BEAMS.items() if ours in decode}
+        case "sample":
+            chosen = {"num_beams": 1, "do_sample": True, **{key: decode[key] for key in SAMPLING if key in decode}}
+        case "greedy":
+            chosen = {"num_beams": 1}
+    ids: dict[str, Any] = {
+        "bos_token_id": tokenizer.start_id,
+        "eos_token_id": tokenizer.end_id,
+        "pad_token_id": tokenizer.pad_id,
+    }
+    if translates:
+        ids |= {
+            "bos_token_id": None,
+            "forced_eos_token_id": tokenizer.end_id,
+            "decoder_start_token_id": tokenizer.start_id,
+            "bad_words_ids": [[tokenizer.pad_id]],  # there it has a logit
+        }
+    return {**ids, **chosen, "max_length": max_length}
+
+
+def decoding(tree: Mapping[str, Any], *, translates: bool) -> dict[str, Any]:
+    """The keys of [decode] that a generation_config.json decides; the others keep their defaults."""
+    found: dict[str, Any] = {}
+    if tree.get("do_sample"):
+        found = {"method": "sample", **{key: tree[key] for key in SAMPLING if tree.get(key) is not None}}
+    elif tree.get("num_beams") == 1:
+        found = {"method": "greedy"}
+    elif tree.get("num_beams") is not None:
+        found = {"method": "beam", **{o: tree[theirs] for o, theirs in BEAMS.items() if tree.get(theirs) is not None}}
+    if not translates and tree.get("max_new_tokens") is not None:  # ours count from the end of the source
+        found["max_extra"] = tree["max_new_tokens"]
+    return found

@@ -1,0 +1,79 @@
+"""What a tensor is called there and here, and files in which every tensor is accounted for."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from jumok.errors import CheckpointError
+from jumok.nn.transformer import Activation
+
+ACTIVATIONS: dict[str, Activation] = {
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "relu": "relu",
+}
+SHOWN = 5  # mistakes that a message names
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A tensor as our module calls it and as their file does, with its shape there."""
+
+    ours: str
+    theirs: str
+    shape: tuple[int, ...]
+
+
+def linear(ours: str, theirs: str, n_out: int, n_in: int, *, transposed: bool = False) -> list[Name]:
+    shape = (n_in, n_out) if transposed else (n_out, n_in)
+    return [Name(f"{ours}.weight", f"{theirs}.weight", shape), Name(f"{ours}.bias", f"{theirs}.bias", (n_out,))]
+
+
+def layer_norm(ours: str, theirs: str, d: int) -> list[Name]:
+    return [Name(f"{ours}.{part}", f"{theirs}.{part}", (d,)) for part in ("weight", "bias")]
+
+
+def to_ours(tensors: Mapping[str, Tensor], names: Iterable[Name], *, where: Path) -> dict[str, Tensor]:
+    """Renamed; a missing, unknown or misshapen tensor is named as the file names it."""
+    expected = {name.theirs: name for name in names}
+    wrong = [f"{name} is missing" for name in expected if name not in tensors]
+    wrong += [f"{name} is unknown" for name in tensors if name not in expected]
+    for name in [name for name in expected if name in tensors]:
+        tensor, shape = tensors[name], expected[name].shape
+        if tuple(tensor.shape) != shape:
+            wrong.append(f"{name} has shape {list(tensor.shape)}, not {list(shape)}")
+        elif not tensor.is_floating_point():
+            wrong.append(f"{name} holds {str(tensor.dtype).removeprefix('torch.')}, not fractions")
+    if wrong:
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        raise CheckpointError(
+            f"the weights do not fit config.json: {'; '.join(wrong[:SHOWN])}{more}",
+            where=where,
+            right="weights and config.json of one model",
+        )
+    return {name.ours: tensors[name.theirs] for name in expected.values()}
+
+
+def to_theirs(tensors: Mapping[str, Tensor], names: Sequence[Name]) -> dict[str, Tensor]:
+    assert tensors.keys() == {name.ours for name in names}, "the names are those of another model"
+    return {name.theirs: tensors[name.ours].contiguous() for name in names}
+
+
+def without_copies(tensors: Mapping[str, Tensor], copies: Mapping[str, str], *, where: Path) -> dict[str, Tensor]:
+    """Tied tensors once: a copy that a file also keeps, or keeps instead, has to say the same."""
+    kept = dict(tensors)
+    for copy, original in copies.items():
+        if copy not in kept:
+            continue
+        tensor = kept.pop(copy)
+        if not torch.equal(kept.setdefault(original, tensor), tensor):
+            raise CheckpointError(
+                f"{copy} is not {original}: jumok has one tensor for both",
+                where=where,
+                right="a model whose embeddings are tied",
+            )
+    return kept

@@ -1,0 +1,110 @@
+"""The vocabulary of a model folder: tokenizer.json, or the vocab.txt that BERT came with before there was one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import tokenizers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
+
+from jumok.errors import CheckpointError
+from jumok.hub.files import read_json, write_json
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import BERT, GPT, WORDPIECE_PREFIX
+
+JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
+SETTINGS, WORDS = "tokenizer_config.json", "vocab.txt"
+OTHERS = ("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
+
+
+def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> None:
+    target = found.target
+    files = {JOINT: target} if found.source is target else {SOURCE: found.source, TARGET: target}
+    for name, tokenizer in files.items():
+        (folder / name).write_text(tokenizer.to_json(), "utf-8")
+    if target.layout is BERT and _model(target)["type"] == "WordPiece":
+        pieces = target.pieces(range(target.vocab_size))
+        (folder / WORDS).write_text("".join(f"{piece}\n" for piece in pieces), "utf-8")
+    # The class that takes tokenizer.json as it is; BERT's own would make the pipeline anew, with its own defaults.
+    settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
+    write_json(folder / SETTINGS, settings | _special_tokens(target))
+
+
+def _special_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
+    layout = tokenizer.layout
+    found: dict[str, Any] = {"unk_token": layout.unknown, "pad_token": layout.padding}
+    if layout is BERT:
+        names = ["input_ids", "token_type_ids", "attention_mask"]
+        # A user of BERT types [MASK] and means it.
+        return found | {
+            "cls_token": layout.start,
+            "sep_token": layout.end,
+            "mask_token": layout.mask,
+            "model_input_names": names,
+        }
+    if layout is GPT:
+        found["bos_token"] = layout.start
+    # What a user types is text, there as here, even if it looks like a special token.
+    return found | {"eos_token": layout.end, "split_special_tokens": True}
+
+
+def _model(tokenizer: Tokenizer) -> dict[str, Any]:
+    model: dict[str, Any] = json.loads(tokenizer.to_json())["model"]
+    return model
+
+
+def read_tokenizers(folder: Path) -> Tokenizers:
+    if (folder / JOINT).exists():
+        joint = Tokenizer.load(folder / JOINT)
+    elif (folder / SOURCE).exists():
+        return Tokenizers(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))
+    elif (folder / WORDS).exists():
+        joint = _from_words(folder)
+    else:
+        others = [name for name in OTHERS if (folder / name).exists()]
+        raise CheckpointError(
+            f"the vocabulary is in {' and '.join(others)}, which jumok does not read" if others else f"no {JOINT}",
+            where=folder,
+            right=f"{JOINT}, which AutoTokenizer of transformers writes where it can:"
+            " from_pretrained(folder).save_pretrained(folder)",
+        )
+    return Tokenizers(joint, joint)
+
+
+def _from_words(folder: Path) -> Tokenizer:
+    """BERT's own pipeline over the pieces of vocab.txt, one a line in the order of their ids."""
+    path = folder / WORDS
+    try:
+        pieces = path.read_text("utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise CheckpointError(f"vocabulary cannot be read: {error}", where=path) from error
+    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    if settings.get("do_basic_tokenize", True) is not True:
+        what = "do_basic_tokenize is off: words would be cut out of the text in another way than BERT's"
+        raise CheckpointError(what, where=folder / SETTINGS, right=f"a {JOINT} that says how")
+    if missing := [token for token in BERT.specials if token not in pieces]:
+        what = f"vocabulary lacks special pieces: {', '.join(missing)}"
+        raise CheckpointError(what, where=path, right="the vocabulary that the model was trained with")
+    backend = tokenizers.Tokenizer(
+        models.WordPiece(
+            vocab={piece: i for i, piece in enumerate(pieces)},
+            unk_token=BERT.unknown,
+            continuing_subword_prefix=WORDPIECE_PREFIX,
+        )
+    )
+    strip = settings.get("strip_accents")
+    backend.normalizer = normalizers.BertNormalizer(
+        clean_text=True,
+        handle_chinese_chars=settings.get("tokenize_chinese_chars", True) is not False,
+        strip_accents=strip if isinstance(strip, bool) else None,  # None: where case is folded
+        lowercase=settings.get("do_lower_case", True) is not False,
+    )
+    backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece(prefix=WORDPIECE_PREFIX)
+    backend.add_special_tokens(BERT.specials)
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{BERT.start} $A {BERT.end}",
+        pair=f"{BERT.start} $A {BERT.end} $B:1 {BERT.end}:1",
+        special_tokens=[(token, backend.token_to_id(token)) for token in (BERT.start, BERT.end)],
+    )
+    return Tokenizer(backend)

@@ -1,0 +1,210 @@
+"""Peters et al. 2018, ELMo: two language models that read towards each other, whose layers are features of a word.
+
+Section 3.1. LSTMs that read forwards and others that read backwards say the same words; they share the embeddings x
+and the softmax, and nothing in between:
+
+    sum_k log p(w_k | w_1 .. w_{k-1})  +  log p(w_k | w_{k+1} .. w_N)
+
+Section 3.2, Eq. 1. A task gets one mixture of L + 1 layers, h_{k,0} = [x_k ; x_k], h_{k,j} = [forward ; backward]:
+
+    ELMo_k = gamma sum_j softmax(s)_j h_{k,j}
+
+The paper makes x of characters so that no word is unknown to it; a vocabulary of pieces knows all words as it is.
+
+The words stand between two starts. Where w_k is predicted, neither direction has read it; in its features both have:
+
+    place            0        1     ...   k     ...   N       N + 1
+                     <pad>    w_1   ...   w_k   ...   </s>    <pad>
+    predicting w_k   forward has read 0 .. k - 1, backward N + 1 .. k + 1
+    features of w_k  forward has read 0 .. k,     backward N + 1 .. k
+
+B batch, S positions, H d_hidden, V vocabulary, L n_layers. Masks are bool, True = a real position.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from jumok.config import Count, Share
+from jumok.nn.dropout import Dropout
+from jumok.nn.recurrent import Packing, RecurrentLayer, State
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ElmoConfig:
+    """Two LSTM language models, one for each direction, as wide as the paper's are after their projection."""
+
+    kind: Literal["elmo"] = "elmo"
+    d_embedding: Count = 512
+    d_hidden: Count = 512
+    """width of the state of each direction"""
+    n_layers: Count = 2
+    """of each direction"""
+    dropout: Share = 0.1
+    """on what each layer reads, and on what is predicted from"""
+
+    def __post_init__(self) -> None:
+        if self.d_embedding != self.d_hidden:
+            raise ValueError("d_embedding must be d_hidden: embeddings are mixed with states, and are the softmax too")
+
+    @property
+    def d_model(self) -> int:
+        """The width, under the name that the schedules of the Transformer know it by."""
+        return self.d_hidden
+
+    @property
+    def attends(self) -> bool:
+        return False
+
+    @property
+    def longest(self) -> None:
+        return None
+
+
+class Direction(nn.Module):
+    """LSTM layers that read one way; from the second on, what a layer read is added to what it says (section 3.4)."""
+
+    def __init__(self, c: ElmoConfig, *, backward: bool) -> None:
+        super().__init__()
+        self.backward = backward
+        self.layers = nn.ModuleList(RecurrentLayer("lstm", c.d_hidden, c.d_hidden) for _ in range(c.n_layers))
+        self.dropout = Dropout(c.dropout)
+
+    def zeros(self, rows: int) -> list[State]:
+        return [layer.zeros(rows) for layer in self._layers()]
+
+    def forward(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
+        """x [N, H], packed; what each layer says about all words, [N, H]."""
+        said = []
+        for i, layer in enumerate(self._layers()):
+            h, _ = layer.unroll(self.dropout(x), sizes, layer.zeros(sizes[0]), backward=self.backward)
+            x = x + h if i else h
+            said.append(x)
+        return said
+
+    def step(self, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]]:
+        """x [B, H]: one more word."""
+        after = []
+        for i, layer in enumerate(self._layers()):
+            after.append(layer.step(x, states[i]))
+            x = x + after[-1][0] if i else after[-1][0]
+        return x, after
+
+    def _layers(self) -> list[RecurrentLayer]:
+        return list(self.layers)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class ElmoState:
+    """What has been read forwards so far, as a value: rows can be picked, dropped and repeated."""
+
+    layers: list[State]
+
+    def select(self, rows: Tensor) -> "ElmoState":
+        return ElmoState([tuple(part.index_select(0, rows) for part in state) for state in self.layers])
+
+
+class Elmo(nn.Module):
+    """Embeddings, the layers of both directions, and the embeddings again as the output of both.
+
+    The last id of the vocabulary is `<pad>` and the start; its embedding stays zero, and it is never predicted.
+    """
+
+    def __init__(self, c: ElmoConfig, *, vocab: int) -> None:
+        super().__init__()
+        self.config = c
+        self.start_id = vocab - 1
+        self.embedding = nn.Embedding(vocab, c.d_embedding, padding_idx=vocab - 1)
+        nn.init.normal_(self.embedding.weight, std=0.1)
+        with torch.no_grad():
+            self.embedding.weight[-1].zero_()
+        self.forwards = Direction(c, backward=False)
+        self.backwards = Direction(c, backward=True)
+        self.dropout = Dropout(c.dropout)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """ids [B, S] with their ends; of both directions the states [B, S, H] from which the same ids are predicted."""
+        x, packing = self._between_starts(ids, mask), Packing.of(mask.sum(dim=1), ids.shape[1])
+        before = self.forwards(packing.pack(x[:, :-2]), packing.sizes)[-1]
+        after = self.backwards(packing.pack(x[:, 2:]), packing.sizes)[-1]
+        return packing.unpack(self.dropout(before), ids.shape), packing.unpack(self.dropout(after), ids.shape)
+
+    def layers(self, ids: Tensor, mask: Tensor) -> list[Tensor]:
+        """h_0 .. h_L of every position, [B, S, 2 H] each, zero at padding."""
+        x, packing = self._between_starts(ids, mask), Packing.of(mask.sum(dim=1) + 1, ids.shape[1] + 1)
+        forwards = self.forwards(packing.pack(x[:, :-1]), packing.sizes)
+        backwards = self.backwards(packing.pack(x[:, 1:]), packing.sizes)
+        h, shape = [torch.cat([x[:, 1:-1], x[:, 1:-1]], dim=-1)], x[:, 1:].shape
+        for before, after in zip(forwards, backwards, strict=True):
+            ways = packing.unpack(before, shape)[:, 1:], packing.unpack(after, shape)[:, :-1]
+            h.append(torch.cat(ways, dim=-1) * mask[..., None])  # after the end the start has a state too
+        return h
+
+    def start(self, rows: int) -> ElmoState:
+        return ElmoState(self.forwards.zeros(rows))
+
+    def step(
+        self, tokens: Tensor, state: ElmoState, *, attention: list[Tensor] | None = None
+    ) -> tuple[Tensor, ElmoState]:
+        """tokens [B] in, logits [B, V - 1] of the next one out: the forward language model writes."""
+        hidden, layers = self.forwards.step(self.embedding(tokens), state.layers)
+        return self.logits(hidden), ElmoState(layers)
+
+    @property
+    def device(self) -> torch.device:
+        return self.embedding.weight.device
+
+    @property
+    def projection(self) -> Tensor:
+        """[V - 1, H]: the output matrix of both directions, which is the embeddings without `<pad>`."""
+        return self.embedding.weight[:-1]
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        return hidden @ self.projection.T
+
+    def _between_starts(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """[B, S + 2, H]: the embeddings, one start before the words and nothing but starts after them."""
+        x: Tensor = self.embedding(F.pad(ids.masked_fill(~mask, self.start_id), (1, 1), value=self.start_id))
+        return x
+
+
+class ElmoMix(nn.Module):
+    """Eq. 1: the task's own mixture of the layers."""
+
+    def __init__(self, n_layers: int, *, dropout: float) -> None:
+        super().__init__()
+        self.s = nn.Parameter(torch.zeros(n_layers + 1))
+        self.gamma = nn.Parameter(torch.ones(()))
+        self.dropout = Dropout(dropout)
+
+    def forward(self, h: list[Tensor]) -> Tensor:
+        mixed: Tensor = self.dropout(self.gamma * torch.tensordot(self.s.softmax(dim=0), torch.stack(h), dims=1))
+        return mixed
+
+
+class ElmoFeatures(nn.Module):
+    """A trained ELMo that stays as it is, given for good, and a mixture of its layers that is learned."""
+
+    def __init__(self, elmo: Elmo, *, dropout: float) -> None:
+        super().__init__()
+        self.elmo = elmo.requires_grad_(False).eval()
+        self.mix = ElmoMix(elmo.config.n_layers, dropout=dropout)
+
+    @property
+    def width(self) -> int:
+        return 2 * self.elmo.config.d_hidden
+
+    def train(self, mode: bool = True) -> Self:
+        super().train(mode)
+        self.elmo.eval()
+        return self
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """[B, S, 2 H]."""
+        with torch.no_grad():
+            h = self.elmo.layers(ids, mask)
+        mixed: Tensor = self.mix(h)
+        return mixed

@@ -1,0 +1,39 @@
+"""What the tasks over one text have in common: their examples, the order in which these come, and their names."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Generic
+
+from jumok.data.batching import Indices, shuffled_batches
+from jumok.data.corpus import Example
+from jumok.data.shards import Shards
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneTextTask(Generic[Example]):
+    """Training examples with a field `text` in shards, and dev examples as they were read."""
+
+    losses: ClassVar[tuple[str, ...]] = ("cross_entropy",)
+    things: ClassVar[str] = "texts"
+    """what a person calls the examples"""
+
+    tokenizer: Tokenizer
+    labels: list[str] = field(default_factory=list)
+    train: Shards
+    dev: Sequence[Example]
+    batch_tokens: int
+    seed: int
+
+    @property
+    def tokenizers(self) -> Tokenizers:
+        return Tokenizers(self.tokenizer, self.tokenizer)
+
+    def batches(self, epoch: int) -> Iterator[Indices]:
+        return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+
+    def name(self, examples: Indices) -> str:
+        """Examples as a person knows them: how many, and the text of the longest."""
+        text = self.train.fields["text"]
+        longest = max(examples, key=lambda i: len(text[i]))
+        return f"{len(examples)} {self.things}, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"

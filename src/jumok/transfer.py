@@ -1,0 +1,74 @@
+"""Beginning with weights that others, or an earlier run, have trained: what fits is taken over, the rest is new."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from jumok.errors import RecipeError
+from jumok.hub.folder import ModelFolder, read_model
+from jumok.text.tokenizer import Tokenizer
+
+BODY = "bert."
+PIECES = ("embedding.weight", "bias")
+"""tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
+
+
+def model_folder(path: Path) -> Path:
+    """The model of a run, or a model folder itself."""
+    return path / "model" if (path / "model").is_dir() else path
+
+
+def read_start(path: str) -> ModelFolder:
+    return read_model(model_folder(Path(path)))
+
+
+def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) -> Tokenizer:
+    return old.extended(texts, new_pieces)[0] if new_pieces else old
+
+
+def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer) -> list[str]:
+    """Copy the weights of `start` into a model with this vocabulary; says what was left out on either side.
+
+    A model's body fits another's whatever their heads; heads fit if they have the same tensors. Pieces that the old
+    vocabulary does not have begin as the mean of those that it cut them into.
+    """
+    own = dict(model.named_parameters())
+    given = _named_as(start.tensors, own)
+    old = start.tokenizers.source
+    given = {name: _grown(name, tensor, old, tokenizer) for name, tensor in given.items()}
+    for name in given.keys() & own.keys():
+        if given[name].shape != own[name].shape:
+            raise RecipeError(
+                f"{name} is {list(given[name].shape)} where the recipe's model has {list(own[name].shape)}",
+                where="init",
+                right="[model] left out: it is then that of the weights",
+            )
+    with torch.no_grad():
+        for name in given.keys() & own.keys():
+            own[name].copy_(given[name])
+    notes = []
+    if anew := sorted(own.keys() - given.keys()):
+        notes.append(f"not among the weights to begin with, so that they begin anew: {', '.join(anew)}")
+    if unused := sorted(given.keys() - own.keys()):
+        notes.append(f"among the weights to begin with, but not in this model: {', '.join(unused)}")
+    return notes
+
+
+def _named_as(tensors: dict[str, Tensor], own: dict[str, nn.Parameter]) -> dict[str, Tensor]:
+    """An encoder alone has no prefix before its body's names; a model with a head has one."""
+    here, there = (any(name.startswith(BODY) for name in names) for names in (own, tensors))
+    if here and not there:
+        return {BODY + name: tensor for name, tensor in tensors.items()}
+    if there and not here:
+        return {name.removeprefix(BODY): tensor for name, tensor in tensors.items()}
+    return tensors
+
+
+def _grown(name: str, tensor: Tensor, old: Tokenizer, new: Tokenizer) -> Tensor:
+    if name.removeprefix(BODY) not in PIECES or new.vocab_size == old.vocab_size:
+        return tensor
+    added = new.pieces(range(old.vocab_size, new.vocab_size))
+    rows = [tensor[old.encode(piece)].mean(dim=0) for piece in added]
+    return torch.cat([tensor, torch.stack(rows)])

@@ -1,0 +1,157 @@
+"""`jumok import` and `jumok export`: models in and out, and what is refused."""
+
+import json
+import sys
+import warnings
+
+import pytest
+import torch
+from transformers import BertConfig as TheirBertConfig
+from transformers import BertForTokenClassification
+
+from jumok.cli import main
+from jumok.errors import CheckpointError
+from jumok.exchange import export_folder, import_folder
+from jumok.hub.folder import ModelFolder, read_model, write_model
+from jumok.models import RnnConfig, RnnTagger, Transformer, TransformerConfig
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import BERT, TokenizerConfig
+from jumok.train.checkpoint import unique_tensors
+
+LINES = ["the quick brown fox jumps over the lazy dog", "나는 학교에 갑니다"] * 3
+
+
+@pytest.fixture
+def foreign(tmp_path):
+    folder = tmp_path / "foreign"
+    tokenizer = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=150), LINES, BERT)
+    sizes = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 4, "num_hidden_layers": 1}
+    names = {"id2label": {0: "O", 1: "B"}, "label2id": {"O": 0, "B": 1}}
+    BertForTokenClassification(TheirBertConfig(vocab_size=tokenizer.vocab_size, **sizes, **names)).save_pretrained(
+        folder
+    )
+    (folder / "tokenizer.json").write_text(tokenizer.to_json(), "utf-8")
+    return folder
+
+
+def run_of(path, config, model, kind, *, two_vocabularies=False):
+    """A run folder with an untrained model in it."""
+    tokenizer = Tokenizer.train(TokenizerConfig(vocab_size=300), LINES)
+    other = Tokenizer.train(TokenizerConfig(vocab_size=300), LINES) if two_vocabularies else tokenizer
+    facts = {"version": "1", "task": {"kind": kind}, "source": "en", "target": "ko", "labels": ["a", "b"], "decode": {}}
+    (path / "model").mkdir(parents=True)
+    folder = ModelFolder(config, unique_tensors(model(tokenizer.vocab_size)), Tokenizers(tokenizer, other), facts)
+    write_model(path / "model", folder, card="# the card\n")
+    return path
+
+
+def transformer(path, *, two_vocabularies=False, **changes):
+    config = TransformerConfig(d_model=12, d_ff=20, n_heads=2, n_layers=1, **changes)
+    build = lambda vocab: Transformer(config, source_vocab=vocab, target_vocab=vocab)  # noqa: E731
+    return run_of(path, config, build, "translation", two_vocabularies=two_vocabularies)
+
+
+def test_import_makes_a_run(foreign, tmp_path):
+    run = tmp_path / "runs" / "ner"
+    assert import_folder(foreign, run).startswith(f"{run}: bert, tagging, ")
+    assert (run / "model" / "manifest.json").exists()
+    assert "imported by jumok" in (run / "model" / "README.md").read_text("utf-8")
+    before, after = read_model(foreign), read_model(run / "model")
+    assert after.facts["labels"] == ["O", "B"]
+    assert after.config == before.config
+    assert all(torch.equal(after.tensors[name], tensor) for name, tensor in before.tensors.items())
+
+
+def test_import_of_half_precision_says_so(foreign, tmp_path, monkeypatch, capsys):
+    BertForTokenClassification.from_pretrained(foreign).half().save_pretrained(foreign)
+    monkeypatch.setattr(sys, "argv", ["jumok", "import", str(foreign), str(tmp_path / "run")])
+    with warnings.catch_warnings(action="always"), pytest.raises(SystemExit):
+        main()
+    said = capsys.readouterr()
+    assert f"note: {foreign}: weights in float16 are converted to float32" in said.err
+    assert "bert, tagging" in said.out
+
+
+def test_import_never_overwrites(foreign, tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    import_folder(foreign, run)  # an empty folder is as good as none
+    written = (run / "model" / "config.json").read_bytes()
+    with pytest.raises(CheckpointError, match="something here already") as caught:
+        import_folder(foreign, run)
+    assert caught.value.where == str(run)
+    assert (run / "model" / "config.json").read_bytes() == written
+
+
+def test_import_of_nothing(tmp_path):
+    with pytest.raises(CheckpointError, match="no such folder"):
+        import_folder(tmp_path / "nothing", tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("beams", ["four", -1])
+def test_decoding_that_makes_no_sense_is_refused_at_once(beams, tmp_path):
+    run = transformer(tmp_path / "run")
+    folder = tmp_path / "foreign"
+    export_folder(run, folder)
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    del config["jumok"]
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    (folder / "generation_config.json").write_text(json.dumps({"num_beams": beams}), "utf-8")
+    with pytest.raises(CheckpointError, match="decode.beam") as caught:
+        import_folder(folder, tmp_path / "again")
+    assert caught.value.where == str(folder / "generation_config.json")
+
+
+def test_a_folder_that_is_refused_leaves_no_run(foreign, tmp_path):
+    (foreign / "model.safetensors").rename(foreign / "pytorch_model.bin")
+    with pytest.raises(CheckpointError, match=r"pytorch_model\.bin"):
+        import_folder(foreign, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_export_of_a_marian(tmp_path):
+    run = transformer(tmp_path / "run")
+    out = tmp_path / "deep" / "out"
+    assert export_folder(run, out).startswith(f"{out}: transformer, translation, ")
+    assert json.loads((out / "config.json").read_text("utf-8"))["architectures"] == ["MarianMTModel"]
+    assert (out / "README.md").read_text("utf-8") == "# the card\n"
+    assert not (out / "manifest.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"norm": "pre"}, 'Marian has no norm = "pre"'),
+        ({"positions": "learned", "neighbourhood": 2}, 'Marian has no positions = "learned" and no neighbourhood'),
+        ({"tie_embeddings": "none", "two_vocabularies": True}, 'Marian has no tie_embeddings = "none"'),
+        ({"two_vocabularies": True}, "Marian has no two vocabularies"),
+    ],
+    ids=str,
+)
+def test_a_transformer_that_marian_has_not_is_refused_with_the_reason(changes, said, tmp_path):
+    run = transformer(tmp_path / "run", **changes)
+    with pytest.raises(CheckpointError, match="no Hugging Face layout") as caught:
+        export_folder(run, tmp_path / "out")
+    assert said in caught.value.what
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_recurrent_network_is_refused_with_the_reason(tmp_path):
+    config = RnnConfig(d_embedding=8, d_hidden=8)
+    run = run_of(tmp_path / "run", config, lambda vocab: RnnTagger(config, vocab=vocab, n_labels=2), "tagging")
+    with pytest.raises(CheckpointError, match="transformers has no recurrent networks"):
+        export_folder(run, tmp_path / "out")
+
+
+def test_export_never_overwrites(foreign, tmp_path):
+    import_folder(foreign, tmp_path / "run")
+    with pytest.raises(CheckpointError, match="something here already"):
+        export_folder(tmp_path / "run", foreign)
+
+
+def test_export_of_an_altered_run_is_refused(foreign, tmp_path):
+    import_folder(foreign, tmp_path / "run")
+    (tmp_path / "run" / "model" / "README.md").write_text("other", "utf-8")
+    with pytest.raises(CheckpointError, match="altered"):
+        export_folder(tmp_path / "run", tmp_path / "out")
