@@ -8,21 +8,18 @@ imported when its command runs, so that help is immediate.
 import json
 import sys
 import warnings
-from collections.abc import Iterator
 from dataclasses import asdict
-from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
 
-from jumok.errors import DataError, InputError, JumokError
+from jumok.errors import InputError, JumokError
 from jumok.version import __version__
 
 if TYPE_CHECKING:
     from jumok.doctor import Finding
-    from jumok.recipe import Recipe
 
 app = typer.Typer(
     help="From raw text to a working, inspectable sequence model.",
@@ -112,15 +109,16 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
+    from jumok.arguments import options, splits
     from jumok.predictor import load
     from jumok.report import print_findings, print_scores, progress_bar
 
     predictor = load(run, *(ensemble or []))
     results: dict[str, Any] = {}
     findings = {}
-    for split, examples in _splits(run, data).items():
+    for split, examples in splits(run, data).items():
         with progress_bar(talk, split, len(examples), quiet=as_json) as done:
-            results[split], outputs = predictor.score(examples, done=done, **_options(overrides))
+            results[split], outputs = predictor.score(examples, done=done, **options(overrides))
         findings[split] = _examined(examples, outputs)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
@@ -137,18 +135,23 @@ def predict(
     file: Annotated[Path | None, typer.Argument(help="Text, one input a line; stdin if not given.")] = None,
     ensemble: Ensemble = None,
     prefix: Annotated[str | None, typer.Option(help="What every output has to begin with.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Show a text while it is written.")] = False,
     overrides: Decoding = None,
     as_json: AsJson = False,
 ) -> None:
     """A line in, a line out. With --json also scores, alternatives and word alignments."""
+    from jumok.arguments import input_batches, options, stream_to_stdout
     from jumok.predictor import load
 
     predictor = load(run, *(ensemble or []))
-    options = _options(overrides)
+    asked = options(overrides)
+    if stream:
+        stream_to_stdout(predictor, input_batches(file), asked)
+        return
     found: list[dict[str, Any]] = []
-    for lines in _input_batches(file):
+    for lines in input_batches(file):
         forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
-        for line, output in zip(lines, predictor.predict(lines, **forced, **options), strict=True):
+        for line, output in zip(lines, predictor.predict(lines, **forced, **asked), strict=True):
             if as_json:
                 found.append({"input": line, **predictor.plain(line, output)})
             else:
@@ -183,10 +186,11 @@ def chat(
     overrides: Decoding = None,
 ) -> None:
     """Talk with a run: a line in, a reply out; /help says what else there is."""
+    from jumok.arguments import options
     from jumok.chat import chat_in_terminal
     from jumok.predictor import load
 
-    chat_in_terminal(load(run), history=history, options=_options(overrides))
+    chat_in_terminal(load(run), history=history, options=options(overrides))
 
 
 @app.command()
@@ -198,6 +202,7 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Is the second run better than the first? Paired tests on the same sentences."""
+    from jumok.arguments import options, splits
     from jumok.predictor import load
     from jumok.report import print_comparisons, progress_bar
 
@@ -205,9 +210,9 @@ def compare(
     if type(a) is not type(b):
         raise InputError("the runs have different tasks", where=f"{first} and {second}")
     results = {}
-    for split, examples in _splits(first, data).items():
+    for split, examples in splits(first, data).items():
         with progress_bar(talk, split, 2 * len(examples), quiet=as_json) as done:
-            results[split] = a.compare(b, examples, done=done, **_options(overrides))
+            results[split] = a.compare(b, examples, done=done, **options(overrides))
     if as_json:
         plain = {split: [asdict(comparison) for comparison in found] for split, found in results.items()}
         _print_json({"runs": [str(first), str(second)], "splits": plain})
@@ -223,6 +228,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """The effective recipe, its parameter counts and its cost."""
+    from jumok.arguments import run_recipe
     from jumok.recipe import load_recipe, recipe_tree
     from jumok.report import print_cost
     from jumok.show import cost
@@ -232,7 +238,7 @@ def show(
     if what.is_dir():
         if overrides:
             raise InputError("a run's recipe is what it is", where="--set", right="--set with a recipe, not with a run")
-        recipe = _run_recipe(what)
+        recipe = run_recipe(what)
         if (what / "scores.json").exists():
             from jumok.predictor import load
 
@@ -258,6 +264,7 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """What is wrong with this data, or with this run's output. Exit code 2 if something has to be mended."""
+    from jumok.arguments import splits, two_columns
     from jumok.doctor import Finding, examine_data, refuse_a_mixture, worst_first
     from jumok.report import print_findings, progress_bar
 
@@ -267,14 +274,14 @@ def doctor(
         from jumok.predictor import load
 
         predictor = load(what[0])
-        for split, examples in _splits(what[0], None).items():
+        for split, examples in splits(what[0], None).items():
             with progress_bar(talk, f"decoding {split}", len(examples), quiet=as_json) as done:
                 outputs = predictor.score(examples, done=done)[1]
             findings += _examined(examples, outputs, split)
         findings = worst_first(findings)
     else:
         with talk.status("reading"):
-            findings = examine_data(what, source=source, target=target, columns=_two_columns(columns))
+            findings = examine_data(what, source=source, target=target, columns=two_columns(columns))
     if as_json:
         _print_json({"findings": [asdict(finding) for finding in findings]})
     else:
@@ -302,6 +309,7 @@ def export_model(run: RunArgument, folder: OtherFolder, to: OtherLayout = "huggi
 @app.command()
 def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/quickstart")) -> None:
     """The quickstart: train, score, show a dozen held-out samples, and leave a model to try."""
+    from jumok.arguments import splits
     from jumok.predictor import load
     from jumok.recipe import shipped_recipe
     from jumok.report import print_samples, print_scores
@@ -310,21 +318,10 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     console = Console(soft_wrap=True)
     for split, result in json.loads((out / "scores.json").read_text("utf-8")).items():
         print_scores(console, split, result)
-    samples = _splits(out, None)["test"][:12]
+    samples = splits(out, None)["test"][:12]
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
     text = "two hundred thirty-four thousand five hundred six"
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
-
-
-def _run_recipe(run: Path) -> "Recipe":
-    from jumok.errors import CheckpointError
-    from jumok.recipe import parse_recipe
-    from jumok.train.folder import RunFolder
-
-    stored = RunFolder(run).stored()
-    if stored is None:
-        raise CheckpointError("not a run folder: there is no recipe.json", where=run, right="a folder of `jumok train`")
-    return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
 
 
 def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list[Finding]":
@@ -335,60 +332,6 @@ def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list
     if not all(isinstance(example, Pair) for example in examples):
         return []
     return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)
-
-
-def _splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
-    """The examples to evaluate on: the recipe's dev and test, or what --data says."""
-    from jumok.data.corpus import SPLITS, Corpus, other_files
-    from jumok.prepare import read_split
-
-    recipe = _run_recipe(run)
-    if not data:
-        corpora: list[Corpus[Any]] = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
-        return {corpus.split: read_split(corpus) for corpus in corpora if corpus.exists()}
-    splits: dict[str, list[Any]] = {}
-    for entry in data:
-        split, _, files = entry.partition("=")
-        if not split or not files or split in splits:
-            problem = f"{split} is given twice" if split in splits else f"not a split: {entry}"
-            raise InputError(problem, where="--data", right="--data test=a.en,a.de, each split once")
-        splits[split] = list(other_files(recipe.data, files.split(",")).read("test", seed=recipe.seed))
-        if not splits[split]:
-            raise DataError("nothing to evaluate on", where=files)
-    return splits
-
-
-def _two_columns(columns: str | None) -> tuple[str, str] | None:
-    if columns is None:
-        return None
-    names = columns.split(",")
-    if len(names) != 2 or not all(names):
-        raise InputError(f"not two columns: {columns}", where="--columns", right="two names, e.g. --columns en,ko")
-    return names[0], names[1]
-
-
-def _options(overrides: list[str] | None) -> dict[str, Any]:
-    from jumok.recipe import decode_options
-
-    return decode_options(overrides or [])
-
-
-def _input_batches(file: Path | None, size: int = 512) -> Iterator[list[str]]:
-    """Lines of a file, or of stdin as they arrive: whoever writes a line there is answered before the next one."""
-    from jumok.data.shards import in_chunks
-    from jumok.text.formats import decoded, read_lines
-
-    if file is not None:
-        yield from in_chunks(read_lines(file), size)
-        return
-    rest, first = b"", 1
-    stdin = cast(BufferedReader, sys.stdin.buffer)
-    while block := stdin.read1(1 << 16):
-        *lines, rest = (rest + block).split(b"\n")
-        yield from in_chunks(decoded([line + b"\n" for line in lines], "stdin", first=first), size)
-        first += len(lines)
-    if rest:
-        yield list(decoded([rest], "stdin", first=first))
 
 
 def _print_json(value: Any) -> None:

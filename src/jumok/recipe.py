@@ -29,6 +29,7 @@ from jumok.models import (
     TransformerConfig,
 )
 from jumok.tasks.classification import ClassificationConfig
+from jumok.tasks.encoder import AskConfig
 from jumok.tasks.language_model import LanguageModelConfig
 from jumok.tasks.pretraining import PretrainingConfig
 from jumok.tasks.tagging import TaggingConfig
@@ -195,13 +196,13 @@ def recipe_tree(recipe: Recipe) -> dict[str, Any]:
     return tree
 
 
-def decode_options(overrides: Sequence[str]) -> dict[str, Any]:
-    """`beam=8` or `decode.beam=8` for a command that only decodes; the predictor, which knows the rest, checks values.
+def asked_options(overrides: Sequence[str]) -> dict[str, Any]:
+    """`beam=8` or `decode.beam=8` for a command that only predicts; the predictor, which knows the rest, checks values.
 
     Names are checked here, because a predictor has arguments beside these.
     """
     options = {key.removeprefix("decode."): value for key, value in map(_key_and_value, overrides)}
-    names = [key.name for key in fields(DecodeConfig)]
+    names = list(dict.fromkeys(key.name for config in (DecodeConfig, AskConfig) for key in fields(config)))
     unknown = [f"decode.{name}" for name in options if name not in names]
     if unknown:
         raise RecipeError(f"there is no such key: {', '.join(unknown)}", where="--set", right=", ".join(names))

@@ -13,7 +13,7 @@ from jumok.data.made import SyntheticData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
 from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
-from jumok.recipe import Recipe, TaskConfig, decode_options, load_recipe, parse_recipe, recipe_tree
+from jumok.recipe import Recipe, TaskConfig, asked_options, load_recipe, parse_recipe, recipe_tree
 from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.language_model import LanguageModelConfig
 from jumok.tasks.tagging import TaggingConfig
@@ -384,15 +384,15 @@ def test_an_override_of_the_wrong_type(write: Write) -> None:
 
 
 def test_options_of_decoding() -> None:
-    assert decode_options([]) == {}
-    found = decode_options(["beam=8", "decode.temperature=1", " method = 'sample' ", "n_best=two", "beam=9"])
+    assert asked_options([]) == {}
+    found = asked_options(["beam=8", "decode.temperature=1", " method = 'sample' ", "n_best=two", "beam=9"])
     assert found == {"beam": 9, "temperature": 1, "method": "sample", "n_best": "two"}
 
 
 @pytest.mark.parametrize("key", ["nothing", "decode.nothing", "done", "texts", "prefixes", "decode", "train.steps"])
 def test_options_that_decoding_does_not_have(key: str) -> None:
     with pytest.raises(RecipeError, match="there is no such key: decode.") as caught:
-        decode_options(["beam=2", f"{key}=1"])
+        asked_options(["beam=2", f"{key}=1"])
     assert caught.value.what.endswith("decode." + key.removeprefix("decode."))
     assert caught.value.where == "--set"
     assert "beam, length_penalty" in (caught.value.right or "")
@@ -401,7 +401,7 @@ def test_options_that_decoding_does_not_have(key: str) -> None:
 @pytest.mark.parametrize("option", ["beam", "", "=3"])
 def test_what_is_no_option(option: str) -> None:
     with pytest.raises(RecipeError, match="not an override"):
-        decode_options([option])
+        asked_options([option])
 
 
 # files

@@ -229,9 +229,7 @@ def test_every_process_finds_the_same_sentences() -> None:
         assert done.stdout.strip() == str(sentence_spans(text))
 
 
-@pytest.mark.parametrize(
-    "unit", [*'."( [가…ㅋ', '."', '. " ', "a.", "가.", "A. ", "(a. ", "((a) ", ". (", "1. 2. ", "z. B. ", "-."]
-)
+@pytest.mark.parametrize("unit", [*'."( 가', ". ", '. " ', "A. ", "(a. ", "((a) ", "가.", "1. 2. "])
 def test_a_megabyte_of_anything_takes_seconds(unit: str) -> None:
     text = unit * (1_000_000 // len(unit))
     began = time.process_time()
