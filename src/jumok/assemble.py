@@ -46,13 +46,13 @@ from jumok.train.distributed import Group, join_group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
-from jumok.transfer import begin_with, read_start
+from jumok.transfer import begin_with, give_features, read_start
 from jumok.version import __version__
 
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
 # What may differ when a run goes on: it changes where and how, not what is learned.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard"}
-HARMLESS |= {"vectors.source", "vectors.target"}  # they are read once, at the beginning
+HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
 HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
 
 
@@ -155,6 +155,8 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     model = build_model(recipe.model, asdict(recipe.task), **sizes).to(device)
     if recipe.init is not None and not folder.checkpoints.steps():
         warnings += begin_with(model, read_start(recipe.init), task.tokenizers.source)
+    if recipe.features is not None and not folder.checkpoints.steps():
+        give_features(model, read_start(recipe.features))
     warnings += begin_with_vectors(model, recipe, task.tokenizers, read=not folder.checkpoints.steps())
     return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
 

@@ -104,7 +104,7 @@ def _prepare_classification(
 ) -> ClassificationTask:
     train, dev, test = _read_splits(recipe, data)
     texts = Texts(train, lambda example: [example.text, *([example.pair] if example.pair else [])])
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["labelled"], train, cache)
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["labelled"], train, cache, start=recipe.features)
     labels = collect_labels(train)
     label_numbers([*dev, *test], labels)  # an unknown one is named before the training, not after it
     shards = open_shards(
@@ -128,7 +128,7 @@ def _prepare_classification(
 def _prepare_tagging(recipe: Recipe, data: TaggedData | ToyNames, cache: Path) -> TaggingTask:
     train, dev, _ = _read_splits(recipe, data)
     texts = Texts(train, lambda sentence: [" ".join(sentence.words)])
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["tagged"], train, cache)
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["tagged"], train, cache, start=recipe.features)
     tags = collect_tags(train)
     shards = open_shards(
         cache,
@@ -154,7 +154,7 @@ def _prepare_language_model(
     train, dev, _ = _read_splits(recipe, cast(Data[str | Sentence], data))
     texts = Texts(train, lambda example: [example if isinstance(example, str) else example.text])
     layout = LAYOUTS.get(recipe.model.kind, MARIAN)
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["text"], train, cache, layout=layout)
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["text"], train, cache, layout=layout, start=recipe.init)
     encode: Any = encode_texts if isinstance(data, DocumentData) else encode_lines
     shards = open_shards(
         cache,
@@ -178,10 +178,8 @@ def _prepare_pretraining(
 ) -> PretrainingTask:
     train, dev, _ = _read_splits(recipe, data)
     texts = Texts(train, lambda sentence: [sentence.text])
-    if recipe.init is None:
-        tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["documents"], train, cache, layout=BERT)
-    else:
-        tokenizer = extended_tokenizer(read_start(recipe.init).tokenizers.source, texts, config.new_pieces)
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["documents"], train, cache, layout=BERT, start=recipe.init)
+    tokenizer = extended_tokenizer(tokenizer, texts, config.new_pieces)
     shards = open_shards(
         cache,
         ["documents", train.fingerprint(), tokenizer.sha256, data.max_len],
@@ -249,8 +247,14 @@ def prepare_tokenizer(
     cache: Path,
     *,
     layout: Layout = MARIAN,
+    start: str | None = None,
 ) -> Tokenizer:
-    """Trained on the training text once; the cache knows it by config and corpus, and `key` for which part of it."""
+    """Trained on the training text once; the cache knows it by config and corpus, and `key` for which part of it.
+
+    Training that begins with the weights in the folder `start` has the vocabulary of that.
+    """
+    if start is not None:
+        return read_start(start).tokenizers.source
     digest = json.dumps([__version__, TRAINER, asdict(config), layout.specials, *key, corpus.fingerprint()])
     path = cache / "tokenizers" / f"{hashlib.sha256(digest.encode()).hexdigest()[:32]}.json"
     if path.exists():

@@ -71,6 +71,8 @@ class Recipe:
     seed: Seed = 1
     init: str | None = None
     """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
+    features: str | None = None
+    """a run of ELMo whose layers, frozen, are features for model.kind = "rnn"; the vocabulary is its own"""
     task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -99,6 +101,10 @@ class Recipe:
                 wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
             if c.longest is not None and self.data.max_len >= c.longest:
                 wrong.append("data.max_len must be below model.max_len when positions are learned")
+        if (c.features if isinstance(c, RnnConfig) else None) is not None and task.kind == "language_model":
+            wrong.append("features have seen the whole text: a language model must not")
+        if self.features is not None and not (isinstance(c, RnnConfig) and c.features):
+            wrong.append('features are of a run of model.kind = "elmo", for model.kind = "rnn"')
         if self.old_domain is not None and (self.init is None or task.kind != "pretraining"):
             wrong.append('old_domain needs init and task.kind = "pretraining"')
         if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
@@ -151,27 +157,32 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
         raise RecipeError(f"not TOML: {error}", where=path) from error
     for override in overrides:
         _override(tree, override)
-    if isinstance(tree.get("init"), str):
-        tree = _begun(tree, path)
+    for key in ("init", "features"):
+        if isinstance(tree.get(key), str):
+            tree = _begun(tree, key, path)
     recipe = parse_recipe(tree, where=str(path))
     return _resolve(recipe, path) if find_data else recipe
 
 
-def _begun(tree: dict[str, Any], path: Path) -> dict[str, Any]:
-    """A recipe that begins with other weights has their model, and a vocabulary of their kind."""
+def _begun(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+    """A recipe that begins with other weights has their model, or their features, and their vocabulary."""
     places = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
-    found = [place / tree["init"] for place in places if (place / tree["init"]).is_dir()]
+    found = [place / tree[key] for place in places if (place / tree[key]).is_dir()]
     if not found:
         raise RecipeError(
-            f"no such run or folder: {tree['init']}",
-            where=f"{path}: init",
+            f"no such run or folder: {tree[key]}",
+            where=f"{path}: {key}",
             right=f"a folder relative to one of {', '.join(map(str, places))}",
         )
     start = read_start(str(found[0]))
-    model = {**asdict(start.config), **tree.get("model", {})}
+    model = tree.get("model", {})
+    if key == "init":
+        model = {**asdict(start.config), **model}
+    elif isinstance(start.config, ElmoConfig):
+        model = {**model, "features": asdict(start.config)}
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, "bpe"), **tree.get("tokenizer", {})}
     tokenizer["vocab_size"] = start.tokenizers.source.vocab_size
-    return {**tree, "init": str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
+    return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 
 def shipped_recipe(name: str) -> Path:

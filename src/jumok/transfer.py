@@ -11,6 +11,7 @@ from jumok.hub.folder import ModelFolder, read_model
 from jumok.text.tokenizer import Tokenizer
 
 BODY = "bert."
+FEATURES = "reader.features.elmo."
 PIECES = ("embedding.weight", "bias")
 """tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
 
@@ -54,6 +55,14 @@ def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer) -> li
     if unused := sorted(given.keys() - own.keys()):
         notes.append(f"among the weights to begin with, but not in this model: {', '.join(unused)}")
     return notes
+
+
+def give_features(model: nn.Module, start: ModelFolder) -> None:
+    """Copy a trained ELMo into the model that reads its layers."""
+    own = dict(model.named_parameters())
+    with torch.no_grad():
+        for name, tensor in start.tensors.items():
+            own[FEATURES + name].copy_(tensor)
 
 
 def _named_as(tensors: dict[str, Tensor], own: dict[str, nn.Parameter]) -> dict[str, Tensor]:

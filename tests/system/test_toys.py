@@ -1,8 +1,11 @@
 """Toys learn through the command line, and everything that can be asked of a trained run is asked."""
 
 import json
+import re
 
 import pytest
+
+from jumok.data.toys import names
 
 
 def test_copy_is_learned(jumok, recipes):
@@ -67,6 +70,80 @@ def test_a_language_model_learns_a_grammar(jumok, recipes):
     first, second = (jumok("predict", out, "--set", "seed=3", stdin="the birds\n").stdout for _ in range(2))
     assert first == second
     assert first.startswith("the birds ")
+
+
+def test_bert_guesses_words_and_tells_what_follows(jumok, recipes):
+    out = jumok.folder / "bert"
+    jumok("train", recipes / "toy/bert.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
+    assert scores["masked_accuracy"]["value"] >= 75
+    assert scores["next_sentence_accuracy"]["low"] >= 80
+    lines = "the birds sing today. the birds [MASK] again.\nthe bird sings.\tthe bird sleeps.\n"
+    filled, follows = json.loads(jumok("predict", out, "--json", stdin=lines).stdout)["predictions"]
+    assert [len(candidates) for candidates in filled["candidates"]] == [5]
+    assert filled["text"].startswith("the birds sing today. the birds ")
+    assert 0 <= follows["follows"] <= 1
+    vector = jumok("predict", out, "--set", "ask=embedding", stdin="the birds sing.\n").stdout.split()
+    assert len(vector) == 64
+
+
+@pytest.mark.parametrize(("recipe", "ceiling"), [("gpt", 5), ("elmo", 5)])
+def test_gpt_and_elmo_learn_a_grammar(jumok, recipes, recipe, ceiling):
+    out = jumok.folder / recipe
+    jumok("train", recipes / f"toy/{recipe}.toml", "--out", out)
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
+    assert scores["perplexity"]["value"] < ceiling
+    if recipe == "elmo":
+        assert scores["backward_perplexity"]["value"] < ceiling
+    streamed = jumok("predict", out, "--stream", "--set", "seed=3", stdin="the birds\n").stdout
+    assert streamed == jumok("predict", out, "--set", "seed=3", stdin="the birds\n").stdout
+    assert streamed.startswith("the birds ")
+
+
+def test_elmo_gives_features_to_a_tagger(jumok, recipes):
+    elmo, out = jumok.folder / "elmo-of-names", jumok.folder / "tagger-with-features"
+    lines = [" ".join(sentence.words) for sentence in names("train", n=1500, seed=1)]
+    text = jumok.folder / "names.txt"
+    text.write_text("\n".join(lines), "utf-8")
+    recipe = (recipes / "toy/elmo.toml").read_text("utf-8")
+    recipe = re.sub(r'kind = "toy_grammar"\n(n_.*\n)+', f'kind = "text"\ntrain = ["{text}"]\ndev_share = 0.2\n', recipe)
+    (jumok.folder / "elmo.toml").write_text(recipe, "utf-8")
+    jumok("train", jumok.folder / "elmo.toml", "--out", elmo, "--set", "train.steps=40")
+    jumok("train", recipes / "toy/tagger.toml", "--out", out, "--set", f"features={elmo}")
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
+    assert scores["span_f1"]["value"] >= 90
+    assert "Oslo/B-LOC" in jumok("predict", out, stdin="Ada Kim moved from Oslo .\n").stdout
+
+
+def test_pretraining_goes_on_with_new_words(jumok, recipes):
+    start, out = jumok.folder / "start", jumok.folder / "adapted"
+    jumok("train", recipes / "toy/bert.toml", "--out", start, "--set", "train.steps=60")
+    text = jumok.folder / "new.txt"
+    stories = [f"the {noun} rests.\nthe xylophone {verb} quietly." for noun in "abcdefgh" for verb in ("hums", "rings")]
+    text.write_text("\n\n".join(stories * 5), "utf-8")
+    recipe = f"""
+    init = "{start}"
+    task = {{ kind = "pretraining", new_pieces = 2 }}
+    data = {{ kind = "documents", train = ["{text}"], dev_share = 0.5, max_len = 64 }}
+    old_domain = {{ test = ["{text}"], max_len = 64 }}
+    train.steps = 40
+    train.batch_tokens = 512
+    train.evaluate_every = 20
+    train.final = "last"
+    train.optimizer = {{ schedule = "linear", learning_rate = 2e-3, warmup = 5 }}
+    """
+    (jumok.folder / "adapt.toml").write_text(recipe, "utf-8")
+    said = jumok("train", jumok.folder / "adapt.toml", "--out", out).stderr
+    scores = json.loads((out / "scores.json").read_text("utf-8"))
+    for split in ("dev", "old_domain"):
+        assert scores[split]["pieces_per_word"] < scores[split]["before"]["pieces_per_word"]
+        after, before = (found["scores"]["masked_loss"]["value"] for found in (scores[split], scores[split]["before"]))
+        assert after < before
+    assert "begin anew" not in said
+    pieces = (out / "model" / "vocab.txt").read_text("utf-8").split()
+    assert "xylophone" in pieces[-2:]
+    old = (start / "model" / "vocab.txt").read_text("utf-8").split()
+    assert pieces[: len(old)] == old
 
 
 def test_reverse_is_learned(jumok, reversed_run):

@@ -47,6 +47,8 @@ class Passages:
     def __init__(self, text: Field, ends: Field, first: Field) -> None:
         self.text, self.ends = text, ends
         self._starts: npt.NDArray[np.int64] = np.flatnonzero(first.tokens)
+        self.divisible: npt.NDArray[np.int64] = np.flatnonzero(np.diff(ends.offsets) > 1)
+        """passages of two sentences or more"""
 
     @staticmethod
     def of(found: Iterable[tuple[list[int], list[int], list[int]]]) -> "Passages":
@@ -66,11 +68,6 @@ class Passages:
     def sentences(self, i: int) -> int:
         return int(self.ends.offsets[i + 1] - self.ends.offsets[i])
 
-    @property
-    def alone(self) -> float:
-        """The share of passages that are one sentence, which cannot be cut in two."""
-        return float(np.mean(np.diff(self.ends.offsets) == 1)) if len(self) else 1.0
-
 
 def _field(rows: Sequence[Sequence[int]]) -> Field:
     offsets = np.cumsum([0, *map(len, rows)])
@@ -86,50 +83,39 @@ class TextPair:
 
 
 class Pairs:
-    """Pairs of passages as a function of (seed, epoch, number): as many that follow as that do not.
+    """Pairs of passages as a function of (seed, epoch, number): half of them follow, half do not.
 
-    A passage of one sentence has no second part of its own, so that it can only be the first half of a pair that does
-    not follow. To keep the two kinds in balance the others make up for it; if there are too many of them, some stand
-    alone, and nothing is asked of those.
+    A passage of one sentence cannot be cut in two: it stands alone, and nothing is asked of it. If it were the first
+    half of a pair it could only be one that does not follow, and a model would learn to know it by that.
     """
 
     def __init__(self, passages: Passages, *, room: int, seed: int, next_sentence: bool) -> None:
         self.passages, self.room, self.seed, self.next_sentence = passages, room, seed, next_sentence
-        alone = passages.alone
-        self.strange_if_alone = min(1.0, (1 - alone) / alone) if alone else 0.0
-        self.strange_otherwise = max(0.0, (0.5 - alone) / (1 - alone)) if alone < 1 else 0.0
 
     def make(self, i: int, *, epoch: int) -> TextPair:
         text = self.passages.text[i].tolist()
-        if not self.next_sentence:
+        if not self.next_sentence or self.passages.sentences(i) == 1:
             return TextPair(text, None, None)
-        rng = self.random(i, epoch=epoch)
-        alone = self.passages.sentences(i) == 1
-        strange = rng.random() < (self.strange_if_alone if alone else self.strange_otherwise)
-        if alone and not strange:
-            return TextPair(text, None, None)
-        cut = len(text) if alone else self._cut(i, rng)
-        if not strange:
+        rng = np.random.Generator(np.random.PCG64([self.seed, epoch, i]))
+        cut = self._cut(i, rng)
+        if rng.random() < 0.5:
             return TextPair(text[:cut], text[cut:], True)
         j = self._stranger(i, rng)
-        a, b = text[:cut], self.passages.text[j].tolist()[self._cut(j, rng) if self.passages.sentences(j) > 1 else 0 :]
-        return TextPair(*_shorten(a, b, self.room), follows=False)
-
-    def random(self, i: int, *, epoch: int) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64([self.seed, epoch, i]))
+        return TextPair(*_shorten(text[:cut], self.passages.text[j].tolist()[self._cut(j, rng) :], self.room), False)
 
     def _cut(self, i: int, rng: np.random.Generator) -> int:
         ends = self.passages.ends[i]
         return int(ends[rng.integers(0, len(ends) - 1)])
 
     def _stranger(self, i: int, rng: np.random.Generator) -> int:
-        """A passage of another document; if there seems to be none, another passage."""
-        n, j = len(self.passages), i
+        """A passage of another document that can be cut; if there seems to be none, another passage."""
+        choices = self.passages.divisible
+        j = i
         for _ in range(TRIES):
-            j = int(rng.integers(0, n))
+            j = int(choices[rng.integers(0, len(choices))])
             if self.passages.document(j) != self.passages.document(i):
                 return j
-        return j if j != i else (i + 1) % n
+        return j if j != i or len(choices) == 1 else int(choices[(np.searchsorted(choices, i) + 1) % len(choices)])
 
 
 def _shorten(a: list[int], b: list[int], room: int) -> tuple[list[int], list[int]]:

@@ -41,13 +41,19 @@ class Tally:
             self.examples.append(example(where, *texts))
 
 
-def judge(rule: Rule, tally: Tally, n: int, facts: Mapping[str, str], *, begin: str = "") -> list[Finding]:
-    """What a rule says of a fault in `tally.count` of n places: nothing if there are none."""
+def judge(
+    rule: Rule, tally: Tally, n: int, facts: Mapping[str, str], *, begin: str = "", weight: float | None = None
+) -> list[Finding]:
+    """What a rule says of a fault in `tally.count` of n places: nothing if there are none.
+
+    It is judged by its share of the places, or by its `weight`, if places weigh differently.
+    """
     if not tally.count:
         return []
     share = tally.count / n
+    weight = share if weight is None else weight
     kind, warning_from, error_from, what, advice = rule
-    severity: Severity = "error" if share >= error_from else "warning" if share >= warning_from else "note"
+    severity: Severity = "error" if weight >= error_from else "warning" if weight >= warning_from else "note"
     percent = "below 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
     message = f"{begin}{what.format(**facts)}: {tally.count:,} of {n:,} ({percent}). {advice.format(**facts)}."
     return [finding(kind, severity, tally.count, n, message, tally.examples)]

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.config import Count, Share
-from jumok.models.elmo import Elmo, ElmoFeatures
+from jumok.models.elmo import Elmo, ElmoConfig, ElmoFeatures
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.dropout import Dropout
 from jumok.nn.recurrent import Cell, Recurrent, State
@@ -35,6 +35,9 @@ class RnnConfig:
     """on embeddings, between layers, and on what is classified"""
     pool: Literal["last", "mean", "attention"] = "last"
     """classification: what stands for the text: the last state, the mean of all, or their sum weighted by attention"""
+    features: ElmoConfig | None = None
+    """of a trained ELMo whose layers are read beside the embeddings; the recipe's `features` names its run, and fills
+    this in"""
 
     def __post_init__(self) -> None:
         if self.bidirectional and self.d_hidden % 2:
@@ -49,18 +52,20 @@ class RnnConfig:
 class RnnReader(nn.Module):
     """Embeddings and recurrent layers; the last id of the vocabulary is `<pad>`, whose embedding stays zero.
 
-    Given a trained ELMo of the same vocabulary, what is read is [embedding ; ELMo_k]: the ELMo is frozen and becomes
+    With the features of an ELMo of the same vocabulary, what is read is [embedding ; ELMo_k]: the ELMo is frozen and
     part of the model, the mixture of its layers is learned. It has seen the whole text: nothing for a language model.
     """
 
-    def __init__(self, c: RnnConfig, *, vocab: int, features: Elmo | None = None) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(vocab, c.d_embedding, padding_idx=vocab - 1)
         nn.init.normal_(self.embedding.weight, std=0.1)
         with torch.no_grad():
             self.embedding.weight[-1].zero_()
         self.dropout = Dropout(c.dropout)
-        self.features = None if features is None else ElmoFeatures(features, dropout=c.dropout)
+        self.features = None
+        if c.features is not None:
+            self.features = ElmoFeatures(Elmo(c.features, vocab=vocab), dropout=c.dropout)
         d_in = c.d_embedding + (0 if self.features is None else self.features.width)
         self.layers = Recurrent(
             c.cell, d_in, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
@@ -78,10 +83,10 @@ class RnnReader(nn.Module):
 class RnnClassifier(nn.Module):
     """Many to one."""
 
-    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, features: Elmo | None = None) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
         super().__init__()
         self.config = c
-        self.reader = RnnReader(c, vocab=vocab, features=features)
+        self.reader = RnnReader(c, vocab=vocab)
         self.score = AdditiveScore(c.d_hidden, c.d_hidden, c.d_hidden) if c.pool == "attention" else None
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
@@ -113,10 +118,10 @@ class RnnClassifier(nn.Module):
 class RnnTagger(nn.Module):
     """Many to many, word by word."""
 
-    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, features: Elmo | None = None) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
         super().__init__()
         self.config = c
-        self.reader = RnnReader(c, vocab=vocab, features=features)
+        self.reader = RnnReader(c, vocab=vocab)
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
 

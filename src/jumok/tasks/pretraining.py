@@ -208,7 +208,7 @@ class PretrainingTask:
         self.seed = seed
         self.dev = dev
         found = Passages.in_shards(train)
-        if config.next_sentence and found.alone == 1:
+        if config.next_sentence and not len(found.divisible):
             raise DataError(
                 "next-sentence prediction needs documents of two sentences or more, and there is none",
                 where=where,

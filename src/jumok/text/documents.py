@@ -72,7 +72,7 @@ def _read_file(path: Path, form: DocumentFormat, split: bool) -> Iterator[Senten
 
 
 def _pieces(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; a long line is several pieces, which end where a sentence does."""
+    """The lines with their numbers; a line too long for memory in several pieces, which end where a sentence does."""
     with _opened(path) as stream:
         number = 1
         decoded = 0  # bytes of this line

@@ -15,8 +15,8 @@ _LAUGHS_AND_SMILEYS = "ㄱ-ㅣ^~\u2600-\u27bf\ufe0f\u200d\U0001f000-\U0001faff"
 
 # A stop comes with the quotes and brackets that close behind it, and the laughs and smileys that hang on. In text that
 # was cut into words, brackets close after a blank too; a straight quote alone may open or close, so those are counted.
-# Within brackets nothing ends, as in (Proc. Natl. Acad. Sci. 86, 53), unless a stop is the last thing in them. What :(
-# has is no bracket.
+# Within brackets nothing ends, as in (Proc. Natl. Acad. Sci. 86, 53), unless a stop is the last thing in them; a
+# sad smiley is no bracket.
 _STOP = re.compile(
     r'(?=[.!?…。！？"(\[])(?:'  # what the rest begins with: only for speed
     rf"(?P<marks>[.!?…。！？]+)(?P<closing>[{_CLOSING}]*(?:\s[)\]}}”])*)[{_LAUGHS_AND_SMILEYS}]*"
@@ -40,11 +40,12 @@ _ITEM_OR_DATE = re.compile(r"[:;]\s\d{1,2}$|(?<!\d)\d{1,4}\.\s\d{1,2}$")  # "the
 _ORDINAL = re.compile(
     r"\b(?:a[bm]|beim|bis|d(?:as|e[mnrs]|ie)|im|jede[rs]?|seit|und|vom|zu[mr])\s\d{1,3}$", re.IGNORECASE
 )
+_DAY = re.compile(r"(?<!\S)\d{1,2}$")
 _DAY_OR_YEAR = re.compile(r"(?<!\S)\d{1,4}$")
 _REST_OF_DATE = re.compile(r"\d{1,2}\.\s\d")
-_LAST_WORD = re.compile(
-    r"(?<![^\s(\[\"'“„«])(?:[^\W\d_]\.[\s-]?)*[^\W\d_ᄀ-ᇿ가-힣]+$"
-)  # with initials: "J. R. R", "z. B"
+# With the single letters before it, as in "J. R. R" and "z. B"; Korean has no abbreviations of this kind.
+_LAST_WORD = re.compile(r"(?<![^\s(\[\"“„«])(?:[^\W\d_]\.[\s-]?)*[^\W\d_ᄀ-ᇿ가-힣]+$")
+# These letters are no initials: 24 h, vitamin C.
 _LAST_LETTER = re.compile(r"\d\s[a-z]$|\b(?:class|grade|group|hepatitis|kappa|kinase|part|plan|type|vitamin)\s[A-Z]$")
 
 # fmt: off
@@ -167,7 +168,8 @@ def _goes_on(text: str, start: int, stop: int, place: int, word: str) -> bool:
     if before[-1:].isdigit():
         return bool(
             _ITEM_OR_DATE.search(before)
-            or (_DAY_OR_YEAR.search(before) and (word in _GERMAN_MONTHS or _REST_OF_DATE.match(text, place)))
+            or (_DAY.search(before) and word in _GERMAN_MONTHS)
+            or (_DAY_OR_YEAR.search(before) and _REST_OF_DATE.match(text, place))
             or (_ORDINAL.search(before) and word and not begins)
         )
     last = _LAST_WORD.search(before.rstrip())

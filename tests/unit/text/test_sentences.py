@@ -47,6 +47,7 @@ Pi is 3.14 and e is 2.72. |Both are numbers.
 It costs $3.50. |That is cheap.
 It grew by 3.5%. |5 of us left.
 In 1994 there were 12. |The rest had died.
+It ended in 1994. |August was hot.
 1. First comes the name. |2. Then comes the age.
 There are two: 1. Read it. |2. Write it.
 A. The first answer. |B. The second answer.
@@ -80,7 +81,7 @@ It ended. |$5 was the price. |'Tis true. |<b>So</b> it ends. |#1 was he.
 It ended. |– No, it did not.
 It ended. |**Bold** text follows. |* An item.
 He was born c. 1950 in Ely. |He died.
-Yahoo.com!
+Tom knows what you don't. |Mary doesn't. |Tom's is Tom's. |End.
 Ph.D. students of M.I.T. know this. |Others do not.
 """
 TOKENISED = """
