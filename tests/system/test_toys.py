@@ -77,7 +77,7 @@ def test_bert_guesses_words_and_tells_what_follows(jumok, recipes):
     jumok("train", recipes / "toy/bert.toml", "--out", out)
     scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]
     assert scores["masked_accuracy"]["value"] >= 75
-    assert scores["next_sentence_accuracy"]["low"] >= 80
+    assert scores["next_sentence_accuracy"]["low"] >= 70
     lines = "the birds sing today. the birds [MASK] again.\nthe bird sings.\tthe bird sleeps.\n"
     filled, follows = json.loads(jumok("predict", out, "--json", stdin=lines).stdout)["predictions"]
     assert [len(candidates) for candidates in filled["candidates"]] == [5]

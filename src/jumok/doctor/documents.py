@@ -239,7 +239,8 @@ class Survey:
         boilerplate, words = self._boilerplate(many)
         tallies = {**self._tallies, ("boilerplate", ""): boilerplate}
         words_of = {**self._words_again, "boilerplate": words}
-        facts = {"things": self._things, "thing": self._things[:-1], "language": self._language, "long": str(LONG), "many": f"{many:,}"}
+        facts = {"things": self._things, "thing": self._things[:-1], "language": self._language, "split": split}
+        facts |= {"long": str(LONG), "many": f"{many:,}"}
         found: list[Finding] = []
         if self.documents == 1 and self.sentences >= 2 * SHORT:
             message = f"{split}: all {self._things} are one document. If they are not, data.format has to say so."
@@ -247,7 +248,7 @@ class Survey:
         for (rule, earlier), tally in tallies.items():
             n = self.documents if rule in _OF_DOCUMENTS else self.sentences
             share = words_of[rule] / self.words if rule in words_of else None  # repetition weighs by its words
-            told = {**facts, "split": split, "earlier": earlier, "words": f"{100 * (share or 0):.1f} %"}
+            told = {**facts, "earlier": earlier, "words": f"{100 * (share or 0):.1f} %"}
             found += judge(_RULES[rule], tally, n, told, begin=f"{split}: ", weight=share)
         if split != "train":
             found = [one for one in found if one.severity != "note" or one.kind == "overlap"]

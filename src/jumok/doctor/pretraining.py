@@ -27,7 +27,7 @@ from jumok.transfer import extended_tokenizer
 TEXTS = 1000  # that are read as the training reads them
 SIGMAS, ENOUGH = 4, 10  # a count is off if it is so far from what is expected; a smaller variance tells nothing
 UNKNOWN, PIECES_PER_WORD = 0.01, 2.5  # more than these are worth a warning
-USED, OFTEN = 0.5, 50  # so much of a vocabulary is in use at least, if a text has so many pieces for each of its own
+USED, OFTEN, IDLE = 0.5, 50, 1000  # so much of a vocabulary is in use, if a text has so many pieces for each of it
 UNASKED = 0.75  # next-sentence prediction hardly learns if so many texts cannot be cut in two
 FOUR = 4  # words of so many pieces or more are counted together
 Ids = npt.NDArray[np.int64]
@@ -105,7 +105,7 @@ def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
     if isinstance(recipe.task, PretrainingConfig):
         passages = read_passages(pieces.sample, pieces.tokenizer, recipe.data.max_len)
         if recipe.task.next_sentence and not len(passages.divisible):
-            message = "No passage has two sentences, and next-sentence prediction needs some: training will refuse this."
+            message = "No passage has two sentences, and next-sentence prediction needs some: training will refuse it."
             message += " Set task.next_sentence = false, or check data.format and data.split_sentences."
             return [*findings, finding("next_sentence", "error", 0, 1, message)]
         reader = Reader(recipe.task, pieces.tokenizer, passages, max_len=recipe.data.max_len, seed=recipe.seed)
@@ -116,24 +116,24 @@ def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
 
 
 def _vocabulary(pieces: Pieces) -> list[Finding]:
-    n, counts, size = len(pieces.ids), pieces.counts(), pieces.tokenizer.vocab_size
-    used = int((counts > 0).sum())
+    n, size = len(pieces.ids), pieces.tokenizer.vocab_size
+    used = int((pieces.counts() > 0).sum())
     learned = "" if pieces.is_final else ", learned from the sample alone"
-    facts = f"{size:,} pieces{learned}: {pieces.per_word:.2f} for a word, {100 * pieces.unknown:.2f} % unknown,"
-    facts += f" {100 * used / size:.1f} % of them in a sample of {len(pieces.sample):,} sentences"
-    findings = [finding("vocabulary", "note", used, size, f"The vocabulary has {facts}.")]
+    message = f"The vocabulary has {size:,} pieces{learned}; {100 * used / size:.1f} % of them occur in a sample of {n:,}."
+    message += f" A word is {pieces.per_word:.2f} pieces on average, and {100 * pieces.unknown:.2f} % are unknown."
+    findings = [finding("vocabulary", "note", used, size, message)]
     if pieces.unknown > UNKNOWN:
         message = f"Of all pieces {100 * pieces.unknown:.1f} % are {pieces.tokenizer.layout.unknown}, and nothing is"
-        message += " learned of them: a larger tokenizer.vocab_size has more characters; look for text in other scripts."
+        message += " learned of them: look for text in other scripts; a larger tokenizer.vocab_size has more characters."
         count = int((pieces.ids == pieces.tokenizer.unk_id).sum())
         findings.append(finding("unknown_pieces", "warning", count, n, message, _with_unknown(pieces)))
     if pieces.per_word > PIECES_PER_WORD:
-        message = f"Words are cut into {pieces.per_word:.2f} pieces on average: a larger tokenizer.vocab_size keeps them"
+        message = f"Words are cut into {pieces.per_word:.2f} pieces on average. A larger tokenizer.vocab_size keeps them"
         message += " together, and texts become shorter."
         findings.append(finding("many_pieces", "warning", n, n, message))
-    if used < USED * size and n > OFTEN * size:
-        message = f"Only {100 * used / size:.0f} % of the vocabulary occur in the training text: the rest has weights that"
-        message += " never learn. A smaller tokenizer.vocab_size is faster."
+    if used < USED * size and n > OFTEN * size and size - used > IDLE:
+        message = f"Only {100 * used / size:.0f} % of the vocabulary occur in the training text: the rest has weights"
+        message += " that never learn. A smaller tokenizer.vocab_size is faster."
         findings.append(finding("unused_pieces", "warning", size - used, size, message))
     return findings
 
@@ -146,8 +146,8 @@ def _with_unknown(pieces: Pieces) -> list[str]:
 
 def _floor(ground: Ground) -> Finding:
     message = f"The unigram floor is {ground.floor:.2f} nats (perplexity {exp(ground.floor):,.0f}): the loss of a model"
-    message += f" that knows how frequent every piece is, and nothing else. Training begins near ln {ground.vocabulary:,}"
-    message += f" = {log(ground.vocabulary):.2f}; a loss that stays at the floor has learned nothing of the context."
+    message += " that knows how frequent every piece is, and nothing else. Training begins near ln V ="
+    message += f" {log(ground.vocabulary):.2f}; a loss that stays at the floor has learned nothing of the context."
     return finding("unigram_floor", "note", 1, 1, message)
 
 
@@ -167,9 +167,10 @@ def _passages(reader: Reader, batches: list[Batch]) -> Finding:
     whole = batches[:-1] or batches  # the last one is not full
     packed = sum(b.tokens for b in whole) / sum(b.ids.numel() for b in whole)
     alone = sum(b.tokens for b in batches) / (TEXTS * reader.max_len)
-    message = f"At data.max_len = {reader.max_len} a document has passages: {quartiles(per_document)}. They have"
-    message += f" {len(passages.text.tokens) / len(passages):.0f} pieces on average. Packed they fill {100 * packed:.1f} %"
-    message += f" of a batch; one in a row would fill {100 * alone:.1f} %, and the rest would be padding."
+    mean = len(passages.text.tokens) / len(passages)
+    message = f"Passages of a document at data.max_len = {reader.max_len}: {quartiles(per_document)}; of {mean:.0f} pieces"
+    message += f" on average. Packed they fill {100 * packed:.1f} % of a batch; one in a row would fill"
+    message += f" {100 * alone:.1f} %, and the rest would be padding."
     return finding("passages", "note", len(passages), len(passages), message)
 
 
@@ -245,10 +246,11 @@ class Masked:
         off += ["special pieces, or parts of words"] if self.impossible else []
         message = f"Masking: of {self.pieces:,} pieces {100 * self.masked / max(self.pieces, 1):.2f} % are masked,"
         message += f" {100 * share:g} % being wanted; {100 * self.hidden / m:.1f} % of these are [MASK],"
-        message += f" {100 * other / m:.1f} % another piece, {100 * self.same / m:.1f} % as they were (80, 10, 10 wanted)."
+        message += f" {100 * other / m:.1f} % another piece, {100 * self.same / m:.1f} % as they were (80, 10 and 10)."
         if config.whole_words:
-            rates = [f"{100 * self.chosen[k] / self.words[k]:.1f} %" for k in sorted(self.words)]
-            message += f" Of the words of 1, 2, 3, 4 or more pieces {', '.join(rates)} are masked."
+            names = {k: f"{k} or more" if k == FOUR else str(k) for k in sorted(self.words)}
+            rates = [f"of {name} {100 * self.chosen[k] / self.words[k]:.1f} %" for k, name in names.items()]
+            message += f" Of words by their pieces: {', '.join(rates)}."
         if off:
             message += f" That is no chance ({', '.join(off)}): it is a fault of jumok's, please report it."
         return finding("masking", "error" if off else "note", self.masked, max(self.pieces, 1), message)

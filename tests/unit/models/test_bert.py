@@ -138,9 +138,7 @@ def test_bert_equals_transformers() -> None:
 def test_gpt_equals_transformers() -> None:
     ours = randomised(Gpt(SMALL_GPT, vocab=V))
     assert isinstance(ours, Gpt)
-    theirs = GPT2LMHeadModel(
-        GPT2Config(vocab_size=V, n_positions=20, n_embd=D, n_layer=N, n_head=H, n_inner=FF)
-    ).eval()
+    theirs = GPT2LMHeadModel(GPT2Config(vocab_size=V, n_positions=20, n_embd=D, n_layer=N, n_head=H, n_inner=FF)).eval()
     weights = {
         "transformer.wte.weight": ours.embedding.weight,
         "transformer.wpe.weight": ours.positions.embedding.weight,
