@@ -263,22 +263,14 @@ def doctor(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is wrong with this data, or with this run's output. Exit code 2 if something has to be mended."""
-    from jumok.arguments import splits, two_columns
-    from jumok.doctor import Finding, examine_data, refuse_a_mixture, worst_first
-    from jumok.report import print_findings, progress_bar
+    """What is wrong with this data, or with this run's output or curve. Exit code 2 if something has to be mended."""
+    from jumok.arguments import two_columns
+    from jumok.doctor import examine_data, refuse_a_mixture
+    from jumok.report import print_findings
 
     refuse_a_mixture(what, told=bool(source or target or columns))
-    findings: list[Finding] = []
     if what[0].is_dir():
-        from jumok.predictor import load
-
-        predictor = load(what[0])
-        for split, examples in splits(what[0], None).items():
-            with progress_bar(talk, f"decoding {split}", len(examples), quiet=as_json) as done:
-                outputs = predictor.score(examples, done=done)[1]
-            findings += _examined(examples, outputs, split)
-        findings = worst_first(findings)
+        findings = _examined_run(what[0], quiet=as_json)
     else:
         with talk.status("reading"):
             findings = examine_data(what, source=source, target=target, columns=two_columns(columns))
@@ -322,6 +314,26 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
     text = "two hundred thirty-four thousand five hundred six"
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
+
+
+def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
+    """What the doctor says of a run: of the curve of a pre-training, of the outputs of the others."""
+    from jumok.arguments import splits
+    from jumok.doctor import Finding, worst_first
+    from jumok.doctor.runs import examine_run
+    from jumok.predictor import load
+    from jumok.report import progress_bar
+
+    with talk.status("reading"):
+        told = examine_run(run)
+    if told is not None:
+        return told
+    predictor, findings = load(run), list[Finding]()
+    for split, examples in splits(run, None).items():
+        with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
+            outputs = predictor.score(examples, done=done)[1]
+        findings += _examined(examples, outputs, split)
+    return worst_first(findings)
 
 
 def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list[Finding]":

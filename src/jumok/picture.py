@@ -140,14 +140,20 @@ def draw_words(words: Sequence[str], weights: Sequence[float], path: Path, *, ti
     return figure
 
 
-def draw_curves(events: Iterable[Mapping[str, Any]], path: Path) -> "Figure":
-    """Training loss and every metric on dev against the step, from the events of a run (its events.jsonl)."""
+def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float | None = None) -> "Figure":
+    """Training loss and every metric on dev against the step, from the events of a run (its events.jsonl).
+
+    Of a pre-training it is the masked loss; `floor` is the unigram floor, below which context is used.
+    """
     losses: dict[int, float] = {}
     scores: dict[str, dict[int, float]] = {}
     best: int | None = None
+    name_of_loss = "loss"
     for event in events:  # a run that went on from a checkpoint tells some steps again: the later word counts
         if event["event"] == "step":
-            losses[event["step"]] = event["loss"]
+            parts = event.get("parts") or {}
+            losses[event["step"]] = parts.get("masked", event["loss"])
+            name_of_loss = "masked loss" if "masked" in parts or floor is not None else "loss"
         elif event["event"] == "evaluated":
             best = event["step"] if event["best"] else best
             for name, value in event["scores"].items():
@@ -165,15 +171,19 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path) -> "Figure":
         window = max(len(steps) // 100, 1)
         first.plot(steps, [losses[step] for step in steps], color="C0", alpha=0.25, linewidth=0.8)
         first.plot(*_means(steps, losses, window), color="C0", label=f"mean of {window} steps" if window > 1 else None)
-        if window > 1:
+        if floor is not None:
+            first.axhline(floor, color="0.4", linestyle="--", linewidth=1, label=f"unigram floor {floor:.2f}")
+        if window > 1 or floor is not None:
             first.legend()
-        first.set_title("training loss", loc="left", size=10)
+        first.set_title(f"training {name_of_loss}", loc="left", size=10)
         for axes, (name, values) in zip(others, scores.items(), strict=False):
             at = sorted(values)
             if best is not None:
                 axes.axvline(best, color="0.8", linewidth=1)
             axes.plot(at, [values[step] for step in at], color="C1", marker="o", markersize=3)
             axes.set_title(f"dev {METRICS.get(name, name.replace('_', ' '))}", loc="left", size=10)
+            if name == "masked_loss" and floor is not None:
+                axes.axhline(floor, color="0.4", linestyle="--", linewidth=1)
             if name == "perplexity":
                 _scale_logarithmically(axes)
         for axes in others[len(scores) :]:

@@ -3,9 +3,11 @@
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from jumok.data.corpus import SPLITS, Corpus, DataConfig, LabelledData, ParallelData, TaggedData, TextData
-from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyNames, ToyReviews
+from jumok.data.corpus import SPLITS, Corpus, DataConfig, DocumentData, LabelledData, ParallelData, TaggedData, TextData
+from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
+from jumok.doctor.documents import examine_documents
 from jumok.doctor.findings import Finding, worst_first
 from jumok.doctor.outputs import examine_outputs
 from jumok.doctor.pairs import examine_pairs, examine_parallel_files
@@ -13,9 +15,13 @@ from jumok.doctor.texts import OneText, OneTextData, examine_bytes, examine_text
 from jumok.errors import DataError, InputError
 from jumok.text.formats import Pair, read_lines
 
+if TYPE_CHECKING:
+    from jumok.recipe import Recipe
+
 __all__ = [
     "Finding",
     "examine_data",
+    "examine_documents",
     "examine_outputs",
     "examine_pairs",
     "examine_parallel_files",
@@ -40,21 +46,19 @@ def examine_data(
 
     Languages and columns (of a TSV with a header) are told for files; a recipe has its own.
     """
-    data: DataConfig
+    recipe: Recipe | None = None
     if what[0].suffix == ".toml":
         from jumok.recipe import load_recipe  # here, because it needs torch
 
         recipe = load_recipe(what[0])
-        data, seed = recipe.data, recipe.seed
-    else:
-        data, seed = _data_of(what, source, target, columns), 0
+    data, seed = (recipe.data, recipe.seed) if recipe else (_data_of(what, source, target, columns), 0)
     match data:
         case ParallelData() | SyntheticData():
             return _examine_parallel(data, seed)
         case LabelledData() | TaggedData() | TextData() | ToyReviews() | ToyNames() | ToyGrammar():
             return _examine_one_text(data, seed)
-    right = "data for translation, classification, tagging or language modelling"
-    raise InputError(f"the doctor does not know data of the kind {data.kind}", where=what[0], right=right)
+        case DocumentData() | ToyStories():
+            return _examine_documents(data, seed, recipe)
 
 
 def _examine_parallel(data: ParallelData | SyntheticData, seed: int) -> list[Finding]:
@@ -78,6 +82,16 @@ def _examine_one_text(data: OneTextData, seed: int) -> list[Finding]:
     splits: dict[str, Iterator[OneText]]
     splits = {split: texts_of(data, split, seed=seed) for split in SPLITS if data.exists(split)}
     return examine_texts(splits, language=data.language)
+
+
+def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Recipe | None") -> list[Finding]:
+    findings, survey = examine_documents(data, seed=seed)
+    # What cannot be read cannot be learned from; that is the finding.
+    if recipe and survey and not any(finding.kind == "unreadable" for finding in findings):
+        from jumok.doctor.pretraining import examine_pretraining  # here, because it needs torch
+
+        findings += examine_pretraining(recipe, survey)
+    return worst_first(findings)
 
 
 def _data_of(
@@ -105,12 +119,12 @@ def _data_of(
     return ParallelData(source=source or left, target=target or right, train=[names], columns=columns)
 
 
-def _one_text_of(path: Path, suffix: str, language: str) -> LabelledData | TaggedData | TextData | None:
+def _one_text_of(path: Path, suffix: str, language: str) -> LabelledData | TaggedData | DocumentData | None:
     """The data of a file whose examples have one text; a table of pairs has no label."""
     train = [str(path)]
     match suffix:
         case "txt":
-            return TextData(train=train, language=language)
+            return DocumentData(train=train, language=language)
         case "conll" | "iob" | "iob2" | "bio":
             return TaggedData(train=train, language=language)
         case "tsv":

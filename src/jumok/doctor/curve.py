@@ -1,4 +1,4 @@
-"""What the curve of a pre-training says: whether it goes below the unigram floor, and if not, what is the likely cause.
+"""What the curve of a pre-training says: whether it goes below the unigram floor, and if not, what may be the cause.
 
     floor = - sum_v p(v) ln p(v)
 
@@ -8,8 +8,7 @@ soon and should go on; one that stays there has learned nothing of the context.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from itertools import pairwise
-from math import isfinite, log
+from math import isfinite, log, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,15 +19,65 @@ from jumok.doctor.findings import Finding, Severity, finding, worst_first
 if TYPE_CHECKING:
     from jumok.recipe import Recipe
 
-NEAR = 0.05  # of the floor: a loss no farther from it is at it
-LONG = 500  # steps, or a third of all: staying there so long is no passing by
-FALLING = 0.015  # of the floor: a loss that falls more, from half to half of the time, is on its way
+NEAR = 0.05  # of the floor: a loss that is no farther from it is at it
+LONG = 500  # steps, or a third of all: a loss that stays so long does not pass by
+FALLING = 0.015  # of the floor: a loss that falls more from one half of the time to the other is on its way
 FEW = 50  # steps tell nothing yet
 EARLY = 2000  # steps that a loss may well need
-CHANCE = 0.685  # next-sentence losses from here on are chance, which is ln 2 = 0.693
-POINTS = 3.0  # per cent: right answers beyond the commoner one's that may be luck
+CHANCE = 0.685  # next-sentence losses from here on are chance, ln 2 = 0.693
+POINTS = 3.0  # per cent: so many more right answers than the commoner one has may be luck
 BLOCK = 50  # steps that a spike is compared with
+REPEATED, UNKNOWN, USED = 0.03, 0.01, 0.5  # shares of words, of pieces and of a vocabulary that may be to blame
+IDLE = 1000  # pieces of a vocabulary that never occur; fewer do not matter
 Values = npt.NDArray[np.float64]
+
+# fmt: off
+_SAYS = {
+    "not_begun": "The run has not taken a step yet: there is nothing to look at.",
+    "not_finite": "There are losses, gradients or scores that are no numbers, and the weights are lost. Begin anew"
+        " with a lower learning rate, a longer warm-up or clip_norm = 1.0.",
+    "steps": "Step {last:,} of {steps:,}: {read:,.0f} pieces read, {speed:,.0f} a second. The masked loss was"
+        " {first:.2f} at first and is {end:.2f} (mean of {window} steps).",
+    "ground": " The unigram floor is {floor:.2f}, ln V is {ln_v:.2f}: {standing}.",
+    "dev": " On dev it is {masked_loss:.2f}, with {masked_accuracy:.1f} % of the masked pieces guessed right.",
+    "dev_pairs": " Of the pairs {next_sentence_accuracy:.1f} % are judged right, where the commoner answer has"
+        " {next_sentence_majority:.1f} %.",
+    "stuck": "The masked loss has been {where} the unigram floor, {floor:.2f}, for the last {n:,} steps.",
+    "falls": " It still falls: go on.",
+    "warms_up": " The learning rate still rises to its peak: go on.",
+    "causes": " At {end:.2f} {standing}. What may be the cause:",
+    "pairs_at_chance": "Next-sentence prediction is at chance (loss {loss:.3f}, and ln 2 is 0.693) while the masked"
+        " loss falls. It is learned later than words are, so go on if there are steps left; otherwise see whether"
+        " neighbouring sentences belong together (data.format), or set task.next_sentence = false.",
+    "only_pairs": "Next-sentence prediction is learned (loss {loss:.3f}) while masked words are not, so that the model"
+        " and its gradients work. What tells the pairs apart may be less than words: their lengths, or their signs.",
+    "risen": "The masked loss has risen from {best:.2f} at step {since:,} to {end:.2f}: the training comes apart. Go"
+        " back to a checkpoint from before with a lower learning rate, or begin anew with a longer warm-up.",
+    "memorising": "The dev loss has risen from {best:.2f} at step {since:,} to {end:.2f}, and the training loss fell"
+        " from {then:.2f} to {now:.2f}: in epoch {epoch} the text is known by heart. More text or a smaller model"
+        ' would help; train.patience stops in time, and train.final = "best" goes back.',
+    "spikes": "Spikes of the masked loss: {n:,} in {steps:,} steps. A few are harmless; against many there is a lower"
+        " learning rate, a longer warm-up or clip_norm = 1.0.",
+    "spike": "step {step:,}  {loss:.2f}, where {usual:.2f} was usual; gradient norm {norm:.2g}",
+    "slow": "Training has become slow: {now:,.0f} pieces a second, where {usual:,.0f} are usual. Something else may"
+        " need the processor or the memory.",
+}
+_CAUSES = {
+    "came_back": "learning rate too high: the loss was {best:.2f} and came back",
+    "spikes": "learning rate too high: {spikes} spikes; try a third of {peak:.1e}, or a longer warm-up",
+    "gradients_grew": "learning rate too high: the norm of the gradients grew from {early:.2g} to {late:.2g}",
+    "no_gradients": "next to nothing reaches the weights: the norm of the gradients is {late:.1e}",
+    "high_rate": "learning rate too high: it was {peak:.1e} at its peak, where 1e-4 to 1e-3 are usual",
+    "low_rate": "learning rate too low: it was {peak:.1e} at most, where 1e-4 to 1e-3 are usual",
+    "repeated": "repeated text, {repeated:.0f} % of the words: keep one of each line",
+    "unknown": "unknown pieces, {unknown:.1f} % of all: nothing is learned of them",
+    "unused": "a vocabulary too large for the text: {used:.0f} % of it occur",
+    "small_batches": "small batches: {tokens:,.0f} pieces a step, {masked:,.0f} of them masked",
+    "small_model": "a small model: {d_model} wide, layers: {n_layers}",
+    "few_steps": "few steps: {last:,}, where a text with a large vocabulary may need some thousands",
+    "none": "none that shows: try a third of the learning rate ({peak:.1e}), then three times as much",
+}
+# fmt: on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +95,7 @@ class Ground:
     """share of the words that stand in repeated lines and documents"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Curve:
     """The steps of a run, and its scores on dev."""
 
@@ -58,7 +107,7 @@ class Curve:
     norms: Values
     tokens: Values
     seconds: Values
-    epochs: int
+    epoch: int
     dev: dict[int, dict[str, float]]
     finished: bool
 
@@ -73,24 +122,24 @@ class Curve:
                     told[event["step"]] = event
                 case "evaluated":
                     dev[event["step"]] = event["scores"]
-                case "finished":
-                    finished = event["reason"] != "interrupted"
-                case "resumed":
-                    finished = False
+                case "finished" | "resumed":
+                    finished = event.get("reason") in ("steps", "patience")
         steps = [told[step] for step in sorted(told)]
         parts = [step.get("parts") or {"masked": step["loss"]} for step in steps]
-        following = [part["next_sentence"] for part in parts if "next_sentence" in part]
 
-        def column(name: str) -> Values:
-            return np.array([step[name] for step in steps], dtype=np.float64)
+        def column(rows: Iterable[Mapping[str, Any]], name: str) -> Values:
+            return np.array([row[name] for row in rows if name in row], dtype=np.float64)
 
         return Curve(
-            np.array(sorted(told), dtype=np.int64),
-            np.array([part["masked"] for part in parts], dtype=np.float64),
-            np.array(following, dtype=np.float64),
-            *map(column, ("learning_rate", "grad_norm", "tokens", "seconds")),
-            epochs=max((step["epoch"] for step in steps), default=0),
-            dev=dict(sorted(dev.items())),
+            steps=np.array(sorted(told), dtype=np.int64),
+            masked=column(parts, "masked"),
+            next_sentence=column(parts, "next_sentence"),
+            rates=column(steps, "learning_rate"),
+            norms=column(steps, "grad_norm"),
+            tokens=column(steps, "tokens"),
+            seconds=column(steps, "seconds"),
+            epoch=1 + max((step["epoch"] for step in steps), default=0),
+            dev=dev,
             finished=finished,
         )
 
@@ -98,108 +147,188 @@ class Curve:
         return len(self.steps)
 
     @property
+    def last(self) -> int:
+        return int(self.steps[-1])
+
+    @property
+    def scores(self) -> dict[str, float]:
+        """The newest on dev."""
+        return self.dev[max(self.dev)] if self.dev else {}
+
+    @property
     def window(self) -> int:
-        """Steps that are taken together where single ones are noise."""
-        return max(len(self) // 20, min(20, len(self)))
+        """Steps that are taken together, single ones being noise."""
+        return min(max(len(self) // 20, 20), 100, len(self))
 
-    def end(self, values: Values) -> float:
-        return float(values[-self.window :].mean())
+    @property
+    def end(self) -> float:
+        return float(self.masked[-self.window :].mean())
 
-    def blocks(self, values: Values) -> Values:
-        """Means of windows, the last of which ends with the last step."""
-        n = len(values) // self.window * self.window
-        means: Values = values[len(values) - n :].reshape(-1, self.window).mean(axis=1)
+    def blocks(self) -> Values:
+        """The mean masked loss of each window; the last one ends with the last step."""
+        n = len(self) // self.window * self.window
+        means: Values = self.masked[len(self) - n :].reshape(-1, self.window).mean(axis=1)
         return means
+
+    def has_risen(self) -> bool:
+        """The loss is higher at the end than it was, by more than noise."""
+        best, noise = float(self.blocks().min()), float(self.masked[-self.window :].std()) / sqrt(self.window)
+        return self.end - best > NEAR * best + 4 * noise
+
+    def spikes(self) -> list[tuple[int, float]]:
+        """Where the loss leaps far above what it was in the steps before, and what that was."""
+        found = []
+        for start in range(BLOCK, len(self), BLOCK):
+            before, here = self.masked[start - BLOCK : start], self.masked[start : start + BLOCK]
+            usual = float(np.median(before))
+            spread = 1.4826 * float(np.median(np.abs(before - usual)))
+            high = np.concatenate([[False], here > usual + max(8 * spread, 0.15 * usual)])
+            found += [(start + int(i), usual) for i in np.flatnonzero(high[1:] & ~high[:-1])]  # where each begins
+        return found
 
 
 def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground: Ground | None) -> list[Finding]:
     """What the events of a pre-training say; `ground` is None if its training text cannot be read any more."""
     curve = Curve.of(events)
     if not len(curve):
-        message = "The run has no steps yet: there is nothing to look at before it has begun."
-        return [finding("curve", "note", 0, 1, message)]
+        return [finding("curve", "note", 0, 1, _SAYS["not_begun"])]
     numbers = np.concatenate([curve.masked, curve.next_sentence, curve.norms])
     scores = [value for found in curve.dev.values() for value in found.values()]
     if not (np.isfinite(numbers).all() and all(map(isfinite, scores))):
-        message = "There are losses, gradients or scores that are no numbers: the weights are lost. Go back to a checkpoint"
-        message += " from before, with a lower learning rate, a longer warm-up or clip_norm = 1.0."
-        return [finding("not_finite", "error", 1, len(curve), message)]
-    findings = [_summary(curve, recipe, ground), *_spikes(curve), *_rise(curve), *_memory(curve), *_speed(curve)]
+        return [finding("not_finite", "error", 1, len(curve), _SAYS["not_finite"])]
+    findings = [_summary(curve, recipe, ground)]
     if len(curve) >= FEW:
         stuck = _stuck(curve, recipe, ground) if ground else []
-        findings += [*stuck, *_next_sentence(curve, ground, is_stuck=bool(stuck))]
+        findings += [*stuck, *_pairs(curve, ground, is_stuck=any(f.severity == "warning" for f in stuck))]
+        findings += [*_risen(curve), *_memorising(curve), *_spikes(curve), *_slow(curve)]
     return worst_first(findings)
 
 
 def _summary(curve: Curve, recipe: "Recipe", ground: Ground | None) -> Finding:
-    last, end = int(curve.steps[-1]), curve.end(curve.masked)
-    speed = curve.tokens.sum() / max(curve.seconds.sum(), 1e-9)
-    message = f"Step {last:,} of {recipe.train.steps:,}: {curve.tokens.sum():,.0f} pieces were read, {speed:,.0f} a second."
-    message += f" The masked loss was {curve.masked[0]:.2f} at first and is {end:.2f} now (mean of {curve.window} steps)."
+    read, steps = float(curve.tokens.sum()), max(recipe.train.steps, curve.last)
+    speed = read / max(float(curve.seconds.sum()), 1e-9)
+    facts = {"read": read, "speed": speed, "first": curve.masked[0], "window": curve.window}
+    message = _SAYS["steps"].format(last=curve.last, steps=steps, end=curve.end, **facts)
     if ground:
-        message += f" Its unigram floor is {ground.floor:.2f}, and training begins near ln V = {log(ground.vocabulary):.2f}:"
-        message += f" {_standing(end, ground.floor)}."
-    if curve.dev:
-        found = list(curve.dev.values())[-1]
-        message += f" On dev it is {found['masked_loss']:.2f}, and {found['masked_accuracy']:.1f} % of the masked pieces"
-        message += " are guessed right"
-        if "next_sentence_accuracy" in found:
-            message += f"; of the pairs {found['next_sentence_accuracy']:.1f} % are, where the commoner answer has"
-            message += f" {found['next_sentence_majority']:.1f} %"
-        message += "."
-    return finding("curve", "note", last, max(recipe.train.steps, last), message)
+        standing = _standing(curve.end, ground.floor)
+        message += _SAYS["ground"].format(floor=ground.floor, ln_v=log(ground.vocabulary), standing=standing)
+    if "masked_loss" in curve.scores:
+        message += _SAYS["dev"].format(**curve.scores)
+    if "next_sentence_accuracy" in curve.scores:
+        message += _SAYS["dev_pairs"].format(**curve.scores)
+    return finding("curve", "note", curve.last, steps, message)
 
 
 def _standing(loss: float, floor: float) -> str:
     if loss > (1 + NEAR) * floor:
-        return "the model does not yet know how frequent the pieces are"
+        return "the model does not know yet how frequent the pieces are"
     if loss > (1 - NEAR) * floor:
         return "the model knows how frequent the pieces are, and little more"
-    return f"it is {floor - loss:.2f} below, so that the model uses the words around a masked one"
+    return f"the loss is {floor - loss:.2f} below the floor, so that the model uses the words around a masked one"
 
 
 def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
-    """A loss that has stayed at the floor, or above it, for long; with the likely causes."""
-    blocks = curve.blocks(curve.masked)
-    below = np.flatnonzero(blocks < (1 - NEAR) * ground.floor)
-    above = np.flatnonzero(blocks > (1 + NEAR) * ground.floor)
-    is_above = len(above) and above[-1] == len(blocks) - 1
-    # Since when has it been where it is? At the floor it has come from above, or back from below.
-    outside = below if is_above else np.union1d(above, below)
-    since = int(outside[-1]) + 1 if len(outside) else 0
-    stretch = blocks[since:]
+    """A loss that has been at the floor, or above it, for long; with its likely causes."""
+    blocks = curve.blocks()
+    above, below = blocks > (1 + NEAR) * ground.floor, blocks < (1 - NEAR) * ground.floor
+    elsewhere = np.flatnonzero(~above if above[-1] else above | below)
+    stretch = blocks[elsewhere[-1] + 1 if len(elsewhere) else 0 :]
     n = len(stretch) * curve.window
-    if not len(stretch) or n < min(LONG, len(curve) / 3):
+    if n < min(LONG, len(curve) / 3):
         return []
-    half = len(stretch) // 2
-    is_falling = half > 0 and stretch[:half].mean() - stretch[half:].mean() > FALLING * ground.floor
-    warming = int(curve.steps[-1]) < recipe.train.optimizer.warmup
-    where = "has not come down to the unigram floor" if is_above else f"has been within {100 * NEAR:.0f} % of the unigram floor"
-    message = f"The masked loss {where} ({ground.floor:.2f}) for the last {n:,} steps: {curve.end(curve.masked):.2f}."
-    if is_falling or warming:
-        message += " It still falls: go on." if is_falling else " The learning rate is still warming up: go on."
-        return [finding("plateau", "note", n, len(curve), message)]
-    message += " " + _standing(curve.end(curve.masked), ground.floor).capitalize() + ". Look at the likely causes first:"
+    recent = stretch[len(stretch) // 2 :] if above[-1] else stretch  # what comes from far above has fallen at first
+    half = len(recent) // 2
+    falls = half > 0 and recent[:half].mean() - recent[half:].mean() > FALLING * ground.floor
+    where = "above" if above[-1] else f"within {100 * NEAR:.0f} % of"
+    message = _SAYS["stuck"].format(where=where, floor=ground.floor, n=n)
+    if falls or curve.last < recipe.train.optimizer.warmup:
+        return [finding("plateau", "note", n, len(curve), message + _SAYS["falls" if falls else "warms_up"])]
+    message += _SAYS["causes"].format(end=curve.end, standing=_standing(curve.end, ground.floor))
     return [finding("plateau", "warning", n, len(curve), message, _causes(curve, recipe, ground))]
 
 
 def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
-    """What may keep a loss from falling, as far as it can be checked."""
-    c = recipe.model
-    best, end = float(curve.blocks(curve.masked).min()), curve.end(curve.masked)
-    peak, norm = float(curve.rates.max()), float(np.median(curve.norms[-curve.window :]))
-    early_norm = float(np.median(curve.norms[: curve.window]))
-    tokens = float(np.median(curve.tokens))
-    n_spikes = len(_spike_places(curve))
-    found = {
-        f"learning rate too high: the loss was {best:.2f} and came back; a third of {peak:.1e} may do": end
-        > best + NEAR * ground.floor,
-        f"learning rate too high: {n_spikes} spikes; a third of {peak:.1e} and a longer warm-up may do": n_spikes >= 3,
-        f"learning rate too high: gradients have grown from {early_norm:.2g} to {norm:.2g}": norm > 10 * early_norm,
-        f"learning rate too low: it was {peak:.1e} at most, and 1e-4 to 1e-3 are usual": peak < 2e-5 and not recipe.init,
-        f"next to nothing reaches the weights: gradients have a norm of {norm:.1e}": norm < 1e-3,
-        f"repeated text: {100 * ground.repeated:.0f} % of the words stand in repeated lines; keep one of each": ground.repeated
-        > 0.03,
-        f"a vocabulary that is mostly unused: {100 * ground.used:.0f} % of it occur": ground.used < 0.5,
+    """What may keep the loss from falling: what shows in the curve, then in the text, then in the recipe."""
+    spikes, peak, tokens = len(curve.spikes()), float(curve.rates.max()), float(np.median(curve.tokens))
+    early, late = (float(np.median(part)) for part in (curve.norms[: curve.window], curve.norms[-curve.window :]))
+    d_model, n_layers = recipe.model.d_model, getattr(recipe.model, "n_layers", 2)
+    masked = tokens * getattr(recipe.task, "mask_share", 1)
+    facts = {"best": curve.blocks().min(), "last": curve.last, "spikes": spikes, "peak": peak, "early": early}
+    facts |= {"late": late, "tokens": tokens, "masked": masked, "d_model": d_model, "n_layers": n_layers}
+    facts |= {"repeated": 100 * ground.repeated, "unknown": 100 * ground.unknown, "used": 100 * ground.used}
+    applies = {
+        "came_back": curve.has_risen(),
+        "spikes": spikes >= 3,
+        "gradients_grew": late > 10 * early,
+        "no_gradients": late < 1e-3,
+        "high_rate": peak > 1e-2,
+        "low_rate": peak < 2e-5,
+        "repeated": ground.repeated > REPEATED,
+        "unknown": ground.unknown > UNKNOWN,
+        "unused": ground.used < USED and (1 - ground.used) * ground.vocabulary > IDLE,
+        "small_batches": tokens < 1000,
+        "small_model": d_model < 64 or n_layers < 2,
+        "few_steps": curve.last < EARLY,
     }
-    return [cause for cause, applies in found.items() if applies]
+    found = [name for name, is_so in applies.items() if is_so] or ["none"]
+    return [_CAUSES[name].format(**facts) for name in found]
+
+
+def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Finding]:
+    """Whether one of the two tasks is learned and the other is not."""
+    if not len(curve.next_sentence):
+        return []
+    n, loss = len(curve), float(curve.next_sentence[-max(curve.window, FEW) :].mean())
+    beyond = curve.scores.get("next_sentence_accuracy", 0) - curve.scores.get("next_sentence_majority", 0)
+    learns = curve.end < ((1 - NEAR) * ground.floor if ground else 0.9 * curve.masked[0])
+    if learns and loss > CHANCE and beyond <= POINTS:
+        severity: Severity = "warning" if curve.finished or n >= EARLY else "note"
+        return [finding("next_sentence", severity, n, n, _SAYS["pairs_at_chance"].format(loss=loss))]
+    if is_stuck and loss < CHANCE - 0.1:
+        return [finding("next_sentence", "warning", n, n, _SAYS["only_pairs"].format(loss=loss))]
+    return []
+
+
+def _risen(curve: Curve) -> list[Finding]:
+    if not curve.has_risen():
+        return []
+    blocks = curve.blocks()
+    best = int(blocks.argmin())
+    ago = (len(blocks) - 1 - best) * curve.window
+    message = _SAYS["risen"].format(best=blocks[best], since=curve.last - ago, end=curve.end)
+    return [finding("risen", "warning", ago, len(curve), message)]
+
+
+def _memorising(curve: Curve) -> list[Finding]:
+    """A dev loss that rises while the training loss falls."""
+    dev = {step: scores["masked_loss"] for step, scores in curve.dev.items() if "masked_loss" in scores}
+    if len(dev) < 3:
+        return []
+    best, last = min(dev, key=lambda step: dev[step]), max(dev)
+    before = [curve.masked[(curve.steps > step - curve.window) & (curve.steps <= step)] for step in (best, last)]
+    if dev[last] < 1.02 * dev[best] or not all(map(len, before)):
+        return []
+    then, now = (float(losses.mean()) for losses in before)
+    facts = {"best": dev[best], "since": best, "end": dev[last], "then": then, "now": now, "epoch": curve.epoch}
+    found = finding("memorising", "warning", last - best, max(last, 1), _SAYS["memorising"].format(**facts))
+    return [found] if now < then else []
+
+
+def _spikes(curve: Curve) -> list[Finding]:
+    n, spikes = len(curve), curve.spikes()
+    if not spikes:
+        return []
+    severity: Severity = "warning" if len(spikes) >= 3 and len(spikes) > n / 1000 else "note"
+    shown = [
+        _SAYS["spike"].format(step=curve.steps[i], loss=curve.masked[i], usual=usual, norm=curve.norms[i])
+        for i, usual in spikes[:5]
+    ]
+    return [finding("spikes", severity, len(spikes), n, _SAYS["spikes"].format(n=len(spikes), steps=n), shown)]
+
+
+def _slow(curve: Curve) -> list[Finding]:
+    speeds = curve.tokens / np.maximum(curve.seconds, 1e-9)
+    usual, now = float(np.median(speeds)), float(np.median(speeds[-curve.window :]))
+    if now > usual / 2:
+        return []
+    return [finding("slow", "warning", curve.window, len(curve), _SAYS["slow"].format(now=now, usual=usual))]

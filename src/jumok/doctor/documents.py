@@ -81,16 +81,16 @@ def examine_documents(data: DocumentData | ToyStories, *, seed: int) -> "tuple[l
     findings: list[Finding] = []
     surveys: dict[str, Survey] = {}
     for split in (split for split in SPLITS if data.exists(split)):
-        made, cut = (True, True) if isinstance(data, ToyStories) else (False, data.split_sentences)
-        survey = Survey(data.language, earlier=surveys, is_made=made, is_cut=cut)
+        survey, unreadable = Survey.of(data, earlier=surveys), list[Finding]()
         try:
             survey.read(data.read(split, seed=seed))
         except DataError as error:
-            findings += _unreadable(data, split, error, survey.sentences)
+            unreadable = _unreadable(data, split, error, survey.sentences)
+        findings += unreadable
         if survey.sentences:
             findings += survey.findings(split)
             surveys[split] = survey
-        elif not findings:
+        elif not unreadable:
             findings.append(finding("empty", "error", 0, 1, f"{split}: no documents at all. Check its files."))
     return findings, surveys.get("train")
 
@@ -112,7 +112,8 @@ class _Seen:
     sentence: Sentence
     text: str
     words: int
-    is_short: bool
+    letters: int
+    """words that are made of letters"""
 
 
 class Survey:
@@ -138,8 +139,8 @@ class Survey:
         self._things, self._long = ("sentences", "long_sentence") if is_cut else ("lines", "long_line")
         self._lengths: Counter[int] = Counter()
         self._sizes: Counter[int] = Counter()
+        """sentences of every document but the last one, which may go on"""
         self._size = 0
-        """sentences of the document that is being read"""
         self._scripts: Counter[str] = Counter()
         self._tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
         """of a rule, and of the split that it compares with"""
@@ -151,11 +152,16 @@ class Survey:
         """in how many documents a sentence stands beside the first"""
         self._widespread: dict[int, _Seen] = {}
 
+    @staticmethod
+    def of(data: DocumentData | ToyStories, *, earlier: "Mapping[str, Survey] | None" = None) -> "Survey":
+        if isinstance(data, ToyStories):
+            return Survey(data.language, earlier=earlier, is_made=True)
+        return Survey(data.language, earlier=earlier, is_cut=data.split_sentences)
+
     def read(self, sentences: Iterable[Sentence]) -> None:
         stream = iter(sentences)
         for part, is_document in _stretches(islice(stream, MOST)):
             self._add(part, is_document)
-        self._sizes[self._size] += 1
         self.is_whole = next(stream, None) is None
 
     @property
@@ -199,11 +205,11 @@ class Survey:
         for fault, found in faults.items():
             if found:
                 self._found(fault, sentence)
-        return _Seen(sentence, text, words, count_words(" ".join(letters)) < SHORT)
+        return _Seen(sentence, text, words, count_words(" ".join(letters)) if letters else 0)
 
     def _is_known(self, document: list[_Seen]) -> bool:
         """Whether it stands earlier in the split or in another one; counted if so."""
-        if all(one.is_short for one in document):
+        if sum(one.letters for one in document) < SHORT:
             return False
         whole, first = hash_of("\n".join(one.text for one in document)), document[0].sentence
         shared = [name for name, survey in self._earlier.items() if whole in survey._seen_documents]
@@ -218,7 +224,7 @@ class Survey:
 
     def _compare(self, one: _Seen) -> None:
         key = hash_of(one.text)
-        if not one.is_short:
+        if one.letters >= SHORT:
             for name in (name for name, survey in self._earlier.items() if key in survey._seen_in):
                 self._found("shared_sentence", one.sentence, name)
             if key in self._seen_in:
@@ -256,12 +262,14 @@ class Survey:
 
     def _counts(self) -> str:
         of = "" if self.is_whole else f"the first {MOST:,} {self._things}, and no more was looked at: "
-        scripts = [(name, 100 * n / self._scripts.total()) for name, n in self._scripts.most_common(4)]
+        documents = f"{self.documents:,} document{'s' * (self.documents != 1)}"
+        sizes = quartiles(self._sizes + Counter([self._size]))
+        total = max(self._scripts.total(), 1)
+        scripts = [f"{name} {100 * n / total:.1f} %" for name, n in self._scripts.most_common(4) if n >= total / 2000]
         return (
-            f"{of}{self.documents:,} documents, {self.sentences:,} {self._things}, {self.words:,} words,"
-            f" {self.characters:,} characters. Words in a {self._things[:-1]}: {quartiles(self._lengths)}."
-            f" {self._things.capitalize()} in a document: {quartiles(self._sizes)}."
-            f" Written in {', '.join(f'{name} {share:.1f} %' for name, share in scripts if share >= 0.05) or 'signs'}."
+            f"{of}{documents}, {self.sentences:,} {self._things}, {self.words:,} words, {self.characters:,} characters."
+            f" Words in a {self._things[:-1]}: {quartiles(self._lengths)}. {self._things.capitalize()} in a document:"
+            f" {sizes}. Written in {', '.join(scripts) or 'no letters'}."
         )
 
     def _boilerplate(self, many: int) -> tuple[Tally, int]:
@@ -332,6 +340,8 @@ def _script_of(letter: str) -> str:
 
 def quartiles(counted: Counter[int]) -> str:
     """Of values that were counted: a quarter is at most the first of these, and so on."""
+    if len(counted) == 1:
+        return f"always {max(counted):,}"
     found: list[str] = []
     total, below = counted.total(), 0
     for value in sorted(counted):

@@ -6,6 +6,7 @@ They are measured on a sample that the training's own code reads: what is said o
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from math import exp, log, sqrt
 
 import numpy as np
@@ -25,17 +26,48 @@ from jumok.text.vocabulary import MARIAN
 from jumok.transfer import extended_tokenizer
 
 TEXTS = 1000  # that are read as the training reads them
-SIGMAS, ENOUGH = 4, 10  # a count is off if it is so far from what is expected; a smaller variance tells nothing
-UNKNOWN, PIECES_PER_WORD = 0.01, 2.5  # more than these are worth a warning
-USED, OFTEN, IDLE = 0.5, 50, 1000  # so much of a vocabulary is in use, if a text has so many pieces for each of it
+SIGMAS, ENOUGH = 4, 10  # a count so far from what is expected is no chance; a smaller variance tells nothing
+UNKNOWN, PER_WORD = 0.01, 2.5  # more than these are worth a warning
+USED, OFTEN, IDLE = 0.5, 50, 1000  # a vocabulary of which less is used by so many pieces for each, with so many idle
 UNASKED = 0.75  # next-sentence prediction hardly learns if so many texts cannot be cut in two
 FOUR = 4  # words of so many pieces or more are counted together
 Ids = npt.NDArray[np.int64]
 
+# fmt: off
+_SAYS = {
+    "vocabulary": "The vocabulary has {size:,} pieces{learned}; {used:.1f} % of them occur in a sample of {n:,}. A"
+        " word is {per_word:.2f} pieces on average, and {unknown:.2f} % are unknown.",
+    "unknown_pieces": "Of all pieces {unknown:.1f} % are {name}, and nothing is learned of them: look for text in"
+        " other scripts; a larger tokenizer.vocab_size has more characters.",
+    "many_pieces": "Words are cut into {per_word:.2f} pieces on average. A larger tokenizer.vocab_size keeps them"
+        " together, and texts become shorter.",
+    "unused_pieces": "Only {used:.0f} % of the vocabulary occur in the training text: the rest has weights that never"
+        " learn. A smaller tokenizer.vocab_size is faster.",
+    "unigram_floor": "The unigram floor is {floor:.2f} nats (perplexity {perplexity:,.0f}): the loss of a model that"
+        " knows how frequent every piece is, and nothing else. Training begins near ln V = {ln_v:.2f}; a loss that"
+        " stays at the floor has learned nothing of the context.",
+    "passages": "Passages of a document at data.max_len = {max_len}: {per_document}. They have {mean:.0f} pieces on"
+        " average. Packed they fill {packed:.1f} % of a batch; one in a row would fill {alone:.1f} %, and the rest"
+        " would be padding.",
+    "no_pairs": "No passage has two sentences, and next-sentence prediction needs some: training will refuse this. Set"
+        " task.next_sentence = false, or check data.format and data.split_sentences.",
+    "pairs": "Next sentence: {unasked:.1f} % of the passages are one sentence, and nothing is asked of them. Of"
+        " {asked:,} pairs {follow:.1f} % follow, 50 % being wanted.",
+    "few_pairs": " So few pairs teach little: set task.next_sentence = false, or see whether headings and lines are"
+        " taken for documents (data.format).",
+    "one_document": "There is one document, and what does not follow comes from it, too: that is hard to tell from"
+        " what does. Check data.format, or set task.next_sentence = false.",
+    "masking": "Masking: of {pieces:,} pieces {masked:.2f} % are masked, {wanted:g} % being wanted; {hidden:.1f} % of"
+        " these are [MASK], {other:.1f} % another piece, {same:.1f} % as they were (80, 10 and 10 wanted).",
+    "whole_words": " Of words by their pieces: {rates}.",
+    "no_chance": " That is no chance ({what}): it is a fault of jumok's, please report it.",
+}
+# fmt: on
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A sample of the training text as the model will read it."""
+    """A sample of the training text as a model will read it."""
 
     tokenizer: Tokenizer
     sample: Sequence[Sentence]
@@ -45,14 +77,14 @@ class Pieces:
 
     @property
     def unknown(self) -> float:
-        return float(np.mean(self.ids == self.tokenizer.unk_id))
+        return float(np.mean(self.ids == self.tokenizer.unk_id)) if len(self.ids) else 0.0
 
     @property
     def per_word(self) -> float:
         return len(self.ids) / max(sum(count_words(sentence.text) for sentence in self.sample), 1)
 
     def counts(self) -> Ids:
-        """How often each piece stands in the text; special ones, which no model has to guess, do not."""
+        """How often each piece stands in the text; special ones, which no model has to guess, are left out."""
         counts = np.bincount(self.ids, minlength=self.tokenizer.vocab_size)
         counts[self.tokenizer.special_ids] = 0
         return counts
@@ -63,92 +95,87 @@ class Pieces:
         return Ground(
             floor=float(-(shares * np.log(shares)).sum()),
             vocabulary=self.tokenizer.vocab_size,
-            used=len(shares) / (self.tokenizer.vocab_size - len(self.tokenizer.special_ids)),
+            used=len(shares) / self.tokenizer.vocab_size,
             unknown=self.unknown,
             repeated=survey.repeated,
         )
 
 
 def read_pieces(recipe: Recipe, survey: Survey, tokenizer: Tokenizer | None = None) -> Pieces:
-    """The sample in the pieces of the recipe's vocabulary: a given one, or the training's own.
+    """The sample in the pieces of a vocabulary: a given one, or that of the training.
 
-    That is found in the cache, or learned and left there for the training. Of a text so large that only a part of it
-    was looked at, the vocabulary is that of the sample.
+    The latter is found in the cache, or learned and left there for the training. Of a text so large that only a part
+    of it was looked at, the vocabulary is that of the sample.
     """
     sample = list(survey.sample)
+    texts = [sentence.text for sentence in sample]
     is_final = tokenizer is not None or recipe.init is not None or survey.is_whole
-    if tokenizer is None:
-        tokenizer = _tokenizer(recipe, survey, [sentence.text for sentence in sample])
-    ids = [i for row in tokenizer.encode_batch([sentence.text for sentence in sample]) for i in row]
+    tokenizer = tokenizer or _tokenizer(recipe, survey, texts)
+    ids = [i for row in tokenizer.encode_batch(texts) for i in row]
     return Pieces(tokenizer, sample, np.array(ids, dtype=np.int64), is_final)
 
 
-def _tokenizer(recipe: Recipe, survey: Survey, sample: list[str]) -> Tokenizer:
+def _tokenizer(recipe: Recipe, survey: Survey, sample: Sequence[str]) -> Tokenizer:
     assert isinstance(recipe.data, DocumentData | ToyStories)
-    is_pretraining = isinstance(recipe.task, PretrainingConfig)
     layout = LAYOUTS.get(recipe.model.kind, MARIAN)
-    if not survey.is_whole and recipe.init is None:
+    if recipe.init is None and not survey.is_whole:
         return Tokenizer.train(recipe.tokenizer, sample, layout)
     corpus = Corpus(recipe.data, "train", seed=recipe.seed)
     texts = Texts(corpus, lambda sentence: [sentence.text])
-    key, start = ["documents" if is_pretraining else "text"], recipe.init
-    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, key, corpus, cache_folder(), layout=layout, start=start)
-    if isinstance(recipe.task, PretrainingConfig):
-        return extended_tokenizer(tokenizer, texts if survey.is_whole else sample, recipe.task.new_pieces)
-    return tokenizer
+    is_pretraining = isinstance(recipe.task, PretrainingConfig)
+    key, cache = ["documents" if is_pretraining else "text"], cache_folder()
+    tokenizer = prepare_tokenizer(recipe.tokenizer, texts, key, corpus, cache, layout=layout, start=recipe.init)
+    new_pieces = recipe.task.new_pieces if isinstance(recipe.task, PretrainingConfig) else 0
+    return extended_tokenizer(tokenizer, texts if survey.is_whole else sample, new_pieces)
 
 
 def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
     """What the training of this recipe will see of its documents."""
     pieces = read_pieces(recipe, survey)
     findings = [*_vocabulary(pieces), _floor(pieces.ground(survey))]
-    if isinstance(recipe.task, PretrainingConfig):
-        passages = read_passages(pieces.sample, pieces.tokenizer, recipe.data.max_len)
-        if recipe.task.next_sentence and not len(passages.divisible):
-            message = "No passage has two sentences, and next-sentence prediction needs some: training will refuse it."
-            message += " Set task.next_sentence = false, or check data.format and data.split_sentences."
-            return [*findings, finding("next_sentence", "error", 0, 1, message)]
-        reader = Reader(recipe.task, pieces.tokenizer, passages, max_len=recipe.data.max_len, seed=recipe.seed)
-        batches = read_batches(reader, recipe.train.batch_tokens)
-        findings += [_passages(reader, batches), Masked.of(reader, batches).finding(recipe.task)]
-        findings += _pairs(reader, batches, survey) if recipe.task.next_sentence else []
-    return findings
+    if not isinstance(recipe.task, PretrainingConfig):
+        return findings
+    passages = read_passages(pieces.sample, pieces.tokenizer, recipe.data.max_len)
+    if recipe.task.next_sentence and not len(passages.divisible):
+        return [*findings, finding("next_sentence", "error", 0, 1, _SAYS["no_pairs"])]
+    reader = Reader(recipe.task, pieces.tokenizer, passages, max_len=recipe.data.max_len, seed=recipe.seed)
+    batches = read_batches(reader, recipe.train.batch_tokens)
+    findings += [_passages(reader, batches), Masked.of(reader, batches).finding(recipe.task)]
+    return findings + (_pairs(reader, batches, survey) if recipe.task.next_sentence else [])
 
 
 def _vocabulary(pieces: Pieces) -> list[Finding]:
-    n, size = len(pieces.ids), pieces.tokenizer.vocab_size
-    used = int((pieces.counts() > 0).sum())
-    learned = "" if pieces.is_final else ", learned from the sample alone"
-    message = f"The vocabulary has {size:,} pieces{learned}; {100 * used / size:.1f} % of them occur in a sample of {n:,}."
-    message += f" A word is {pieces.per_word:.2f} pieces on average, and {100 * pieces.unknown:.2f} % are unknown."
-    findings = [finding("vocabulary", "note", used, size, message)]
+    n, size, used = len(pieces.ids), pieces.tokenizer.vocab_size, int((pieces.counts() > 0).sum())
+    n_unknown = int((pieces.ids == pieces.tokenizer.unk_id).sum())
+    facts = {"size": size, "n": n, "used": 100 * used / size}
+    facts |= {"per_word": pieces.per_word, "unknown": 100 * pieces.unknown}
+    names = {
+        "name": pieces.tokenizer.layout.unknown,
+        "learned": "" if pieces.is_final else ", learned from the sample alone",
+    }
+
+    def about(kind: str, severity: Severity, count: int, of: int, examples: Sequence[str] = ()) -> Finding:
+        return finding(kind, severity, count, max(of, 1), _SAYS[kind].format(**facts, **names), examples)
+
+    findings = [about("vocabulary", "note", used, size)]
     if pieces.unknown > UNKNOWN:
-        message = f"Of all pieces {100 * pieces.unknown:.1f} % are {pieces.tokenizer.layout.unknown}, and nothing is"
-        message += " learned of them: look for text in other scripts; a larger tokenizer.vocab_size has more characters."
-        count = int((pieces.ids == pieces.tokenizer.unk_id).sum())
-        findings.append(finding("unknown_pieces", "warning", count, n, message, _with_unknown(pieces)))
-    if pieces.per_word > PIECES_PER_WORD:
-        message = f"Words are cut into {pieces.per_word:.2f} pieces on average. A larger tokenizer.vocab_size keeps them"
-        message += " together, and texts become shorter."
-        findings.append(finding("many_pieces", "warning", n, n, message))
+        findings.append(about("unknown_pieces", "warning", n_unknown, n, _with_unknown(pieces)))
+    if pieces.per_word > PER_WORD:
+        findings.append(about("many_pieces", "warning", n, n))
     if used < USED * size and n > OFTEN * size and size - used > IDLE:
-        message = f"Only {100 * used / size:.0f} % of the vocabulary occur in the training text: the rest has weights"
-        message += " that never learn. A smaller tokenizer.vocab_size is faster."
-        findings.append(finding("unused_pieces", "warning", size - used, size, message))
+        findings.append(about("unused_pieces", "warning", size - used, size))
     return findings
 
 
 def _with_unknown(pieces: Pieces) -> list[str]:
-    unknown = pieces.tokenizer.unk_id
-    found = (s for s in pieces.sample if unknown in pieces.tokenizer.encode(s.text))
-    return [example(sentence.where, sentence.text) for _, sentence in zip(range(5), found, strict=False)]
+    unknown, encode = pieces.tokenizer.unk_id, pieces.tokenizer.encode
+    found = (sentence for sentence in pieces.sample if unknown in encode(sentence.text))
+    return [example(sentence.where, sentence.text) for sentence in islice(found, 5)]
 
 
 def _floor(ground: Ground) -> Finding:
-    message = f"The unigram floor is {ground.floor:.2f} nats (perplexity {exp(ground.floor):,.0f}): the loss of a model"
-    message += " that knows how frequent every piece is, and nothing else. Training begins near ln V ="
-    message += f" {log(ground.vocabulary):.2f}; a loss that stays at the floor has learned nothing of the context."
-    return finding("unigram_floor", "note", 1, 1, message)
+    facts = {"floor": ground.floor, "perplexity": exp(ground.floor), "ln_v": log(ground.vocabulary)}
+    return finding("unigram_floor", "note", 1, 1, _SAYS["unigram_floor"].format(**facts))
 
 
 def read_batches(reader: Reader, batch_tokens: int) -> list[Batch]:
@@ -158,46 +185,47 @@ def read_batches(reader: Reader, batch_tokens: int) -> list[Batch]:
     numbers = np.array([(order[k % n], k // n) for k in range(TEXTS)])
     sizes = reader.passages.text.lengths(numbers[:, 0]) + FRAME_OF_PAIR
     batch = np.cumsum(sizes) // batch_tokens
-    return [reader.read(map(tuple, numbers[batch == b].tolist())) for b in np.unique(batch)]
+    return [reader.read((i, epoch) for i, epoch in numbers[batch == b].tolist()) for b in np.unique(batch)]
 
 
-def _passages(reader: Reader, batches: list[Batch]) -> Finding:
-    passages = reader.passages
-    per_document = Counter(Counter(passages.document(i) for i in range(len(passages))).values())
-    whole = batches[:-1] or batches  # the last one is not full
-    packed = sum(b.tokens for b in whole) / sum(b.ids.numel() for b in whole)
-    alone = sum(b.tokens for b in batches) / (TEXTS * reader.max_len)
-    mean = len(passages.text.tokens) / len(passages)
-    message = f"Passages of a document at data.max_len = {reader.max_len}: {quartiles(per_document)}; of {mean:.0f} pieces"
-    message += f" on average. Packed they fill {100 * packed:.1f} % of a batch; one in a row would fill"
-    message += f" {100 * alone:.1f} %, and the rest would be padding."
-    return finding("passages", "note", len(passages), len(passages), message)
+def _passages(reader: Reader, batches: Sequence[Batch]) -> Finding:
+    passages, n = reader.passages, len(reader.passages)
+    per_document = Counter(Counter(passages.document(i) for i in range(n)).values())
+    full = batches[:-1] or batches  # the last one is not
+    facts = {
+        "max_len": reader.max_len,
+        "per_document": quartiles(per_document),
+        "mean": len(passages.text.tokens) / n,
+        "packed": 100 * sum(b.tokens for b in full) / sum(b.ids.numel() for b in full),
+        "alone": 100 * sum(b.tokens for b in batches) / (TEXTS * reader.max_len),
+    }
+    return finding("passages", "note", n, n, _SAYS["passages"].format(**facts))
 
 
-def _pairs(reader: Reader, batches: list[Batch], survey: Survey) -> list[Finding]:
+def _pairs(reader: Reader, batches: Sequence[Batch], survey: Survey) -> list[Finding]:
     """How many texts are pairs, and how many of these follow."""
     asked = sum(len(b.follows) for b in batches)
     follow = asked - sum(int(b.follows.sum()) for b in batches)
     unasked = 1 - len(reader.passages.divisible) / len(reader.passages)
-    severity: Severity = "warning" if unasked > UNASKED else "note"
-    message = f"Next sentence: {100 * unasked:.1f} % of the passages are one sentence, and nothing is asked of them."
-    message += f" Of {asked:,} pairs {100 * follow / max(asked, 1):.1f} % follow, 50 % being wanted."
-    if severity == "warning":
-        message += " So few pairs teach little: set task.next_sentence = false, or check data.format and the headings."
+    n = max(asked, 1)
+    message = _SAYS["pairs"].format(unasked=100 * unasked, asked=asked, follow=100 * follow / n)
+    severity: Severity = "note"
+    if unasked > UNASKED:
+        severity, message = "warning", message + _SAYS["few_pairs"]
     if is_off(follow, 0.5, asked):
-        severity, message = "error", f"{message} That is no chance: it is a fault of jumok's, please report it."
-    findings = [finding("next_sentence", severity, follow, max(asked, 1), message)]
+        severity, message = "error", message + _SAYS["no_chance"].format(what="pairs that follow")
+    findings = [finding("next_sentence", severity, follow, n, message)]
     if survey.documents == 1:
-        message = "There is one document, so that the sentences that do not follow come from it, too: they are hard to"
-        message += " tell from those that do. Check data.format, or set task.next_sentence = false."
-        findings.append(finding("one_document", "warning", 1, 1, message))
+        findings.append(finding("one_document", "warning", 1, 1, _SAYS["one_document"]))
     return findings
 
 
 @dataclass(slots=True)
 class Masked:
-    """What became of the pieces of some batches; their words are pieces too, unless whole words are masked."""
+    """What became of the pieces of some batches; a piece is a word of its own unless whole words are masked."""
 
+    vocabulary: int
+    """ordinary pieces, of which a random one is drawn"""
     pieces: int = 0
     masked: int = 0
     hidden: int = 0
@@ -207,13 +235,11 @@ class Masked:
     """by their pieces"""
     chosen: Counter[int] = field(default_factory=Counter)
     impossible: int = 0
-    """special pieces that are masked, and words that are masked in part"""
-    vocabulary: int = 1
-    """pieces that a random one is drawn from"""
+    """masked special pieces, and words that are masked in part"""
 
     @staticmethod
     def of(reader: Reader, batches: Sequence[Batch]) -> "Masked":
-        found = Masked(vocabulary=len(reader.masking.ordinary))
+        found = Masked(len(reader.masking.ordinary))
         for batch in batches:
             found._add(reader, batch)
         return found
@@ -227,36 +253,39 @@ class Masked:
         starts = ordinary & ~(goes_on & np.roll(ordinary, 1))
         word = np.cumsum(starts)[ordinary] - 1
         sizes, hits = np.bincount(word), np.bincount(word, weights=is_masked[ordinary])
-        self.pieces += int(ordinary.sum())
+        self.pieces += len(word)
         self.masked += len(at)
         self.hidden += int((given[at] == reader.masking.mask_id).sum())
         self.same += int((given[at] == original).sum())
         self.impossible += int((is_masked & ~ordinary).sum() + ((hits > 0) & (hits < sizes)).sum())
-        groups = np.minimum(sizes, FOUR)
-        self.words.update(groups.tolist())
-        self.chosen.update(groups[hits > 0].tolist())
+        sizes = np.minimum(sizes, FOUR)
+        self.words.update(sizes.tolist())
+        self.chosen.update(sizes[hits > 0].tolist())
+
+    def off(self, share: float) -> list[str]:
+        """The rates that are not what is wanted, by more than chance."""
+        n, luck = self.masked, 0.1 / self.vocabulary  # a random piece may be the right one
+        wanted = [("masked", self.chosen.total(), share, self.words.total()), ("[MASK]", self.hidden, 0.8, n)]
+        wanted += [("another piece", n - self.hidden - self.same, 0.1 - luck, n)]
+        wanted += [(f"words of {k} pieces", self.chosen[k], share, self.words[k]) for k in sorted(self.words)]
+        found = [name for name, count, p, of in wanted if is_off(count, p, of)]
+        return found + (["special pieces, or parts of words"] if self.impossible else [])
 
     def finding(self, config: PretrainingConfig) -> Finding:
-        share, m, luck = config.mask_share, max(self.masked, 1), 0.1 / self.vocabulary  # a random piece may be the same
-        other = self.masked - self.hidden - self.same
-        words, chosen = self.words.total(), self.chosen.total()
-        wanted = [("masked", chosen, share, words), ("[MASK]", self.hidden, 0.8, m), ("random", other, 0.1 - luck, m)]
-        wanted += [(f"masked words of {k} pieces", self.chosen[k], share, self.words[k]) for k in sorted(self.words)]
-        off = [name for name, found, p, n in wanted if is_off(found, p, n)]
-        off += ["special pieces, or parts of words"] if self.impossible else []
-        message = f"Masking: of {self.pieces:,} pieces {100 * self.masked / max(self.pieces, 1):.2f} % are masked,"
-        message += f" {100 * share:g} % being wanted; {100 * self.hidden / m:.1f} % of these are [MASK],"
-        message += f" {100 * other / m:.1f} % another piece, {100 * self.same / m:.1f} % as they were (80, 10 and 10)."
+        n, m = max(self.pieces, 1), max(self.masked, 1)
+        facts = {"pieces": self.pieces, "masked": 100 * self.masked / n, "wanted": 100 * config.mask_share}
+        facts |= {"hidden": 100 * self.hidden / m, "same": 100 * self.same / m}
+        message = _SAYS["masking"].format(other=100 * (self.masked - self.hidden - self.same) / m, **facts)
         if config.whole_words:
-            names = {k: f"{k} or more" if k == FOUR else str(k) for k in sorted(self.words)}
+            names = {k: f"{k} or more" if k == FOUR else f"{k}" for k in sorted(self.words)}
             rates = [f"of {name} {100 * self.chosen[k] / self.words[k]:.1f} %" for k, name in names.items()]
-            message += f" Of words by their pieces: {', '.join(rates)}."
-        if off:
-            message += f" That is no chance ({', '.join(off)}): it is a fault of jumok's, please report it."
-        return finding("masking", "error" if off else "note", self.masked, max(self.pieces, 1), message)
+            message += _SAYS["whole_words"].format(rates=", ".join(rates))
+        off = self.off(config.mask_share)
+        message += _SAYS["no_chance"].format(what=", ".join(off)) if off else ""
+        return finding("masking", "error" if off else "note", self.masked, n, message)
 
 
-def is_off(found: int, share: float, n: int) -> bool:
+def is_off(count: int, share: float, n: int) -> bool:
     """Whether a count is too far from its share of n to be chance."""
     variance = n * share * (1 - share)
-    return variance >= ENOUGH and abs(found - n * share) > SIGMAS * sqrt(variance)
+    return variance >= ENOUGH and abs(count - n * share) > SIGMAS * sqrt(variance)
