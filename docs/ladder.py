@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from jumok.arguments import splits
+from jumok.hub.folder import read_model
 from jumok.picture import draw_bleu_by_length
 from jumok.predictor import load
 from jumok.score.translation import bleu_by_length, compare_translations
@@ -51,7 +52,7 @@ def row(rung: str, run: Path) -> str:
     scores = json.loads((run / "scores.json").read_text("utf-8"))
     bleu, chrf = scores["test"]["scores"]["bleu"], scores["test"]["scores"]["chrf"]
     steps = json.loads((run / "recipe.json").read_text("utf-8"))["recipe"]["train"]["steps"]
-    parameters = sum(p.numel() for p in load(run).models[0].parameters()) / 1e6
+    parameters = sum(tensor.numel() for tensor in read_model(run / "model").tensors.values()) / 1e6
     return (
         f"| {rung} | {parameters:.2f}M | {bleu['value']:.1f} | {bleu['low']:.1f} – {bleu['high']:.1f}"
         f" | {chrf['value']:.1f} | {scores['dev']['scores']['bleu']['value']:.1f} | {steps:,} |"

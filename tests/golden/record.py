@@ -14,7 +14,7 @@ from jumok.train.folder import RunFolder
 from jumok.train.loop import Step
 
 ROOT = Path(__file__).parents[2]
-RECIPES = ("toy/reverse.toml", "toy/copy.toml")
+RECIPES = ("toy/reverse.toml", "toy/copy.toml", "toy/bert.toml", "toy/gpt.toml", "toy/elmo.toml", "toy/tagger.toml")
 LOSSES = Path(__file__).parent / "losses.json"
 STEPS = 20
 

@@ -18,6 +18,7 @@ SMALL += [
     "--set",
     "model.dropout=0.1",
 ]
+TWO = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
 
 
 def steps_saved(out: Path) -> list[int]:
@@ -63,6 +64,22 @@ def test_killed_twice_and_started_again_ends_with_the_same_bytes(jumok, recipes,
     assert losses(out) == losses(calm)
 
 
+def test_a_killed_pretraining_ends_with_the_same_bytes(jumok, recipes):
+    """Pairs and masks are drawn anew in every epoch, and are the same after going on."""
+    options = ["--set", "data.n_train=200", "--set", "train.steps=60", "--set", "train.save_every=7"]
+    options += ["--set", "train.evaluate_every=30", "--set", "train.batch_tokens=512", "--set", "train.threads=1"]
+    calm, killed = jumok.folder / "bert-calm", jumok.folder / "bert-killed"
+    jumok("train", recipes / "toy/bert.toml", "--out", calm, *options)
+    process = jumok.start("train", recipes / "toy/bert.toml", "--out", killed, *options)
+    wait_for_step(killed, 25, process)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    jumok("train", recipes / "toy/bert.toml", "--out", killed, *options)
+    for file in ("model/model.safetensors", "scores.json"):
+        assert (killed / file).read_bytes() == (calm / file).read_bytes(), file
+    assert losses(killed) == losses(calm)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop_it_saves_and_goes_on_later(jumok, recipes, calm, number):
     out = jumok.folder / f"stopped-{int(number)}"
@@ -93,10 +110,19 @@ def test_two_processes_have_the_losses_of_one(jumok, recipes):
     options = [*SMALL[:-1], "model.dropout=0.0", "--set", "train.steps=15", "--set", "train.accumulate=2"]
     one, two = jumok.folder / "one", jumok.folder / "two"
     jumok("train", recipes / "toy/reverse.toml", "--out", one, *options)
-    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
-    jumok("train", recipes / "toy/reverse.toml", "--out", two, *options, launcher=launcher)
+    jumok("train", recipes / "toy/reverse.toml", "--out", two, *options, launcher=TWO)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5)
     assert (two / "scores.json").exists()
+
+
+def test_two_processes_have_both_losses_of_bert(jumok, recipes):
+    """Each of the two means is over all processes, however the pairs fall to them."""
+    options = ["--set", "data.n_train=300", "--set", "train.steps=8", "--set", "model.dropout=0.0"]
+    options += ["--set", "train.batch_tokens=512", "--set", "train.threads=1", "--set", "data.n_dev=20"]
+    one, two = jumok.folder / "bert-one", jumok.folder / "bert-two"
+    jumok("train", recipes / "toy/bert.toml", "--out", one, *options)
+    jumok("train", recipes / "toy/bert.toml", "--out", two, *options, launcher=TWO)
+    assert losses(two) == pytest.approx(losses(one), abs=1e-5)
 
 
 def test_output_folder_of_another_recipe_is_refused(jumok, recipes, calm):

@@ -223,6 +223,18 @@ class TestCurves:
         assert (len(raw.get_xdata()), len(mean.get_xdata())) == (400, 100)
         assert set(mean.get_ydata()) == {0.5}
 
+    def test_a_pre_training_is_shown_by_its_masked_loss_and_its_floor(self, tmp_path: Path) -> None:
+        parts = [{"masked": 8.0 - i, "next_sentence": 0.7} for i in range(4)]
+        events = [{**step(i, 99.0), "parts": part} for i, part in enumerate(parts, start=1)]
+        events += [evaluated(4, best=True, masked_loss=5.5, masked_accuracy=20.0)]
+        loss, dev_loss, accuracy = draw_curves(events, tmp_path / "c.png", floor=6.9).axes
+        *_, curve, floor = loss.lines
+        assert curve.get_xydata().tolist() == [[1, 8], [2, 7], [3, 6], [4, 5]]
+        assert [set(axes.lines[-1].get_ydata()) for axes in (loss, dev_loss)] == [{6.9}, {6.9}]
+        assert (floor.get_linestyle(), accuracy.lines[-1].get_ydata().tolist()) == ("--", [20.0])
+        assert [text.get_text() for text in loss.get_legend().get_texts()] == ["unigram floor 6.90"]
+        assert loss.get_title(loc="left") == "training masked loss"
+
     def test_a_run_that_has_not_begun_is_refused(self, tmp_path: Path) -> None:
         with pytest.raises(InputError, match="no training steps"):
             draw_curves([], tmp_path / "c.png")

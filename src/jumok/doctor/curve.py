@@ -177,14 +177,15 @@ class Curve:
 
     def spikes(self) -> list[tuple[int, float]]:
         """Where the loss leaps far above what it was in the steps before, and what that was."""
-        found = []
+        usual, most = self.masked.copy(), self.masked.copy()
         for start in range(BLOCK, len(self), BLOCK):
-            before, here = self.masked[start - BLOCK : start], self.masked[start : start + BLOCK]
-            usual = float(np.median(before))
-            spread = 1.4826 * float(np.median(np.abs(before - usual)))
-            high = np.concatenate([[False], here > usual + max(8 * spread, 0.15 * usual)])
-            found += [(start + int(i), usual) for i in np.flatnonzero(high[1:] & ~high[:-1])]  # where each begins
-        return found
+            before, here = self.masked[start - BLOCK : start], slice(start, start + BLOCK)
+            usual[here] = np.median(before)
+            spread = 1.4826 * float(np.median(np.abs(before - usual[start])))
+            most[here] = usual[start] + max(8 * spread, 0.15 * usual[start])
+        high = self.masked > most
+        begins = np.flatnonzero(high[1:] & ~high[:-1]) + 1
+        return [(int(i), float(usual[i])) for i in begins]
 
 
 def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground: Ground | None) -> list[Finding]:
@@ -265,7 +266,7 @@ def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
         "low_rate": peak < 2e-5,
         "repeated": ground.repeated > REPEATED,
         "unknown": ground.unknown > UNKNOWN,
-        "unused": ground.used < USED and (1 - ground.used) * ground.vocabulary > IDLE,
+        "unused": recipe.init is None and ground.used < USED and (1 - ground.used) * ground.vocabulary > IDLE,
         "small_batches": tokens < 1000,
         "small_model": d_model < 64 or n_layers < 2,
         "few_steps": curve.last < EARLY,

@@ -44,8 +44,9 @@ _SAYS = {
     "unused_pieces": "Only {used:.0f} % of the vocabulary occur in the training text: the rest has weights that never"
         " learn. A smaller tokenizer.vocab_size is faster.",
     "unigram_floor": "The unigram floor is {floor:.2f} nats (perplexity {perplexity:,.0f}): the loss of a model that"
-        " knows how frequent every piece is, and nothing else. Training begins near ln V = {ln_v:.2f}; a loss that"
-        " stays at the floor has learned nothing of the context.",
+        " knows how frequent every piece is, and nothing else. A loss that stays there has learned nothing of the"
+        " context.",
+    "begins": " Training begins near ln V = {ln_v:.2f}.",
     "passages": "Passages of a document at data.max_len = {max_len}: {per_document}. They have {mean:.0f} pieces on"
         " average. Packed they fill {packed:.1f} % of a batch; one in a row would fill {alone:.1f} %, and the rest"
         " would be padding.",
@@ -132,7 +133,7 @@ def _tokenizer(recipe: Recipe, survey: Survey, sample: Sequence[str]) -> Tokeniz
 def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
     """What the training of this recipe will see of its documents."""
     pieces = read_pieces(recipe, survey)
-    findings = [*_vocabulary(pieces), _floor(pieces.ground(survey))]
+    findings = [*_vocabulary(pieces, recipe), _floor(pieces.ground(survey), recipe)]
     if not isinstance(recipe.task, PretrainingConfig):
         return findings
     passages = read_passages(pieces.sample, pieces.tokenizer, recipe.data.max_len)
@@ -144,7 +145,7 @@ def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
     return findings + (_pairs(reader, batches, survey) if recipe.task.next_sentence else [])
 
 
-def _vocabulary(pieces: Pieces) -> list[Finding]:
+def _vocabulary(pieces: Pieces, recipe: Recipe) -> list[Finding]:
     n, size, used = len(pieces.ids), pieces.tokenizer.vocab_size, int((pieces.counts() > 0).sum())
     n_unknown = int((pieces.ids == pieces.tokenizer.unk_id).sum())
     facts = {"size": size, "n": n, "used": 100 * used / size}
@@ -162,7 +163,8 @@ def _vocabulary(pieces: Pieces) -> list[Finding]:
         findings.append(about("unknown_pieces", "warning", n_unknown, n, _with_unknown(pieces)))
     if pieces.per_word > PER_WORD:
         findings.append(about("many_pieces", "warning", n, n))
-    if used < USED * size and n > OFTEN * size and size - used > IDLE:
+    is_own = recipe.init is None  # others' pieces are theirs
+    if is_own and used < USED * size and n > OFTEN * size and size - used > IDLE:
         findings.append(about("unused_pieces", "warning", size - used, size))
     return findings
 
@@ -173,9 +175,10 @@ def _with_unknown(pieces: Pieces) -> list[str]:
     return [example(sentence.where, sentence.text) for sentence in islice(found, 5)]
 
 
-def _floor(ground: Ground) -> Finding:
-    facts = {"floor": ground.floor, "perplexity": exp(ground.floor), "ln_v": log(ground.vocabulary)}
-    return finding("unigram_floor", "note", 1, 1, _SAYS["unigram_floor"].format(**facts))
+def _floor(ground: Ground, recipe: Recipe) -> Finding:
+    message = _SAYS["unigram_floor"].format(floor=ground.floor, perplexity=exp(ground.floor))
+    message += _SAYS["begins"].format(ln_v=log(ground.vocabulary)) if recipe.init is None else ""
+    return finding("unigram_floor", "note", 1, 1, message)
 
 
 def read_batches(reader: Reader, batch_tokens: int) -> list[Batch]:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from jumok.config import Count, read_config
+from jumok.data.batching import sorted_batches
+from jumok.data.shards import in_chunks
 from jumok.errors import InputError
 from jumok.models import Bert, BertPretraining
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
@@ -19,15 +21,18 @@ from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import WORDPIECE_PREFIX
 
-SCORE_TOKENS = 4096
-BATCH = 32
+SCORE_TOKENS = PREDICT_TOKENS = 4096
+TOGETHER = 256  # texts whose states are held in memory
+Ask = Literal["fill", "follows", "embedding"]
+Part = tuple[list[int], list[int] | None]
+"""the pieces of a text, or of two"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskConfig:
     """What is asked of a pre-trained encoder."""
 
-    ask: Literal["fill", "follows", "embedding"] | None = None
+    ask: Ask | None = None
     """the masked words, whether B follows A (two texts with a tab between them), or a vector; if not given: the masked
     words of a text with a mask, follows of two texts"""
     top_k: Count = 5
@@ -57,6 +62,8 @@ class Encoder:
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.max_len: int = facts.get("max_len") or self.bert.config.max_len
         self.task: dict[str, Any] = facts["task"]
+        assert tokenizer.layout.mask is not None
+        self.mask = tokenizer.layout.mask
 
     def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
         return [answer.text for answer in self.predict(texts, done=done)]
@@ -64,11 +71,15 @@ class Encoder:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answer]:
         """Answers in the order of the texts; `options` are fields of AskConfig."""
         config = read_config(AskConfig, options, what="the question", path="")
-        answers = []
+        answers: list[Answer] = []
         with torch.inference_mode():
-            for text in texts:
-                answers.append(self._answer(text, config))
-                done(1)
+            for some in in_chunks(texts, TOGETHER):
+                asked = [self._asked(text, config.ask) for text in some]
+                parts = [self._parts(text, ask) for text, ask in zip(some, asked, strict=True)]
+                states = iter(self._states([part for found in parts for part in found]))
+                for text, ask, found in zip(some, asked, parts, strict=True):
+                    answers.append(self._answer(text, ask, found, [next(states) for _ in found], config))
+                done(len(some))
         return answers
 
     def plain(self, text: str, output: Answer) -> dict[str, Any]:
@@ -115,88 +126,82 @@ class Encoder:
             self.model, Reader(config, self.tokenizer, found, max_len=self.max_len, seed=DEV_SEED), SCORE_TOKENS
         )
 
-    def _answer(self, text: str, config: AskConfig) -> Answer:
-        mask = self.tokenizer.layout.mask
-        assert mask is not None
-        heads = isinstance(self.model, BertPretraining)
-        ask = config.ask or ("fill" if mask in text and heads else "follows" if "\t" in text and heads else None)
+    def _asked(self, text: str, ask: Ask | None) -> Ask:
+        """What is asked, told by the text if nothing else tells it; refused if there is no head that knows."""
+        heads = self.model if isinstance(self.model, BertPretraining) else None
+        if ask is None:
+            if heads is None:
+                return "embedding"
+            if self.mask in text:
+                return "fill"
+            if "\t" not in text:
+                right = f"a text with {self.mask}, two texts with a tab between them, or --set ask=embedding"
+                raise InputError(f"nothing to guess in {text[:60]!r}", right=right)
+            ask = "follows"
+        if ask != "embedding" and (heads is None or (ask == "follows" and heads.next_sentence is None)):
+            lacks = "words" if ask == "fill" else "whether one text follows another"
+            raise InputError(f"the model has no head that tells {lacks}", right="--set ask=embedding")
+        return ask
+
+    def _parts(self, text: str, ask: Ask) -> list[Part]:
+        """What is read for an answer: the text, or for a vector as many parts as it takes."""
+        encode = self.tokenizer.encode
         match ask:
-            case "fill" if isinstance(self.model, BertPretraining):
-                return self._fill(self.model, text, mask, config.top_k)
-            case "follows" if isinstance(self.model, BertPretraining) and self.model.next_sentence is not None:
-                return self._follows(self.model, text)
-            case "fill" | "follows":
-                lacks = "words" if ask == "fill" else "whether one text follows another"
-                raise InputError(f"the model has no head that tells {lacks}", right="--set ask=embedding")
             case "embedding":
-                return self._embed(text, config.pooling)
-        if not heads:
-            return self._embed(text, config.pooling)
-        raise InputError(
-            f"nothing to guess in {text[:60]!r}",
-            right=f"a text with {mask}, two texts with a tab between them, or --set ask=embedding",
-        )
-
-    def _fill(self, model: BertPretraining, text: str, mask: str, top_k: int) -> Answer:
-        parts = [self.tokenizer.encode(part) for part in text.split(mask)]
-        assert self.tokenizer.mask_id is not None
-        ids = parts[0]
-        for part in parts[1:]:
-            ids = [*ids, self.tokenizer.mask_id, *part]
-        hidden, rows = self._read([self._fitting(ids)])
-        masked = (rows == self.tokenizer.mask_id).nonzero(as_tuple=True)
-        best = model.logits(hidden[masked]).softmax(dim=-1).topk(min(top_k, self.tokenizer.vocab_size))
-        candidates = [
-            [
-                {"piece": piece, "score": score}
-                for piece, score in zip(self.tokenizer.pieces(row_ids), row_scores, strict=True)
-            ]
-            for row_ids, row_scores in zip(best.indices.tolist(), best.values.tolist(), strict=True)
-        ]
-        for found in candidates:
-            text = text.replace(mask, str(found[0]["piece"]).removeprefix(WORDPIECE_PREFIX), 1)
-        return Answer(text, candidates)
-
-    def _follows(self, model: BertPretraining, text: str) -> Answer:
-        a, tab, b = text.partition("\t")
-        if not tab or not b.strip():
-            raise InputError(f"not two texts: {text[:60]!r}", right="A and B on a line, with a tab between them")
-        hidden, _ = self._read([self._fitting(self.tokenizer.encode(a), self.tokenizer.encode(b))])
-        p = float(model.follows(hidden[:, 0]).softmax(dim=-1)[0, 0])
-        return Answer(f"{'follows' if p >= 0.5 else 'does not follow'} ({p:.3f})", follows=p)
-
-    def _embed(self, text: str, pooling: str) -> Answer:
-        """A text that is too long is read in parts: the mean is over all their pieces, or over their `[CLS]`."""
-        ids, room = self.tokenizer.encode(text), self.max_len - FRAME
-        parts = [(ids[at : at + room], None) for at in range(0, max(len(ids), 1), room)]
-        total, count = torch.zeros(self.bert.config.d_model), 0
-        for start in range(0, len(parts), BATCH):
-            hidden, rows = self._read(parts[start : start + BATCH])
-            chosen = hidden[:, 0] if pooling == "cls" else hidden[rows != self.tokenizer.pad_id]
-            total += chosen.sum(dim=0).cpu()
-            count += len(chosen)
-        vector = (total / count).tolist()
-        return Answer(" ".join(f"{x:.6g}" for x in vector), vector=vector)
-
-    def _fitting(self, a: list[int], b: list[int] | None = None) -> tuple[list[int], list[int] | None]:
-        pieces = len(self.tokenizer.frame(a, b))
+                ids, room = encode(text), self.max_len - FRAME
+                return [(ids[at : at + room], None) for at in range(0, max(len(ids), 1), room)]
+            case "fill":
+                assert self.tokenizer.mask_id is not None
+                first, *others = [encode(part) for part in text.split(self.mask)]
+                part: Part = (first + [i for ids in others for i in (self.tokenizer.mask_id, *ids)], None)
+            case "follows":
+                a, tab, b = text.partition("\t")
+                if not tab or not b.strip():
+                    right = "A and B on a line, with a tab between them"
+                    raise InputError(f"not two texts: {text[:60]!r}", right=right)
+                part = encode(a), encode(b)
+        pieces = len(self.tokenizer.frame(*part))
         if pieces > self.max_len:
             raise InputError(f"a text of {pieces} pieces: the model reads {self.max_len}", right="a shorter text")
-        return a, b
+        return [part]
 
-    def _read(self, texts: Sequence[tuple[list[int], list[int] | None]]) -> tuple[Tensor, Tensor]:
-        """Hidden states [B, S, D] and ids [B, S] of framed texts."""
-        rows = [self.tokenizer.frame(a, b) for a, b in texts]
-        ids = pad(rows, self.tokenizer.pad_id)
-        firsts = torch.tensor(
-            [[len(a) + FRAME if b is not None else len(row)] for (a, b), row in zip(texts, rows, strict=True)]
-        )
-        lengths = torch.tensor([[len(row)] for row in rows])
-        places = torch.arange(ids.shape[1])
-        segments, mask = ((places >= firsts) & (places < lengths)).long(), places < lengths
-        device = self.bert.device
-        ids = ids.to(device)
-        return self.bert(ids, segments.to(device), mask.to(device)), ids
+    def _states(self, parts: Sequence[Part]) -> list[Tensor]:
+        """The hidden states [n, D] of every part with its frame."""
+        rows = [self.tokenizer.frame(*part) for part in parts]
+        states: list[Tensor] = [torch.empty(0)] * len(rows)
+        for chosen in sorted_batches(np.array([len(row) for row in rows], dtype=np.int64), PREDICT_TOKENS):
+            ids = pad([rows[k] for k in chosen], self.tokenizer.pad_id)
+            lengths = torch.tensor([[len(rows[k])] for k in chosen])
+            seconds = torch.tensor([[len(parts[k][0]) + FRAME] for k in chosen])
+            places = torch.arange(ids.shape[1])
+            segments, mask = ((places >= seconds) & (places < lengths)).long(), places < lengths
+            device = self.bert.device
+            hidden = self.bert(ids.to(device), segments.to(device), mask.to(device)).cpu()
+            for k, found, n in zip(chosen, hidden, lengths[:, 0].tolist(), strict=True):
+                states[k] = found[:n]
+        return states
+
+    def _answer(
+        self, text: str, ask: Ask, parts: Sequence[Part], states: Sequence[Tensor], config: AskConfig
+    ) -> Answer:
+        if ask == "embedding":
+            chosen = torch.stack([found[0] for found in states]) if config.pooling == "cls" else torch.cat(list(states))
+            vector = chosen.mean(dim=0).tolist()
+            return Answer(" ".join(f"{x:.6g}" for x in vector), vector=vector)
+        assert isinstance(self.model, BertPretraining)
+        hidden = states[0].to(self.model.device)
+        if ask == "follows":
+            p = float(self.model.follows(hidden[:1]).softmax(dim=-1)[0, 0])
+            return Answer(f"{'follows' if p >= 0.5 else 'does not follow'} ({p:.3f})", follows=p)
+        masked = torch.tensor(self.tokenizer.frame(*parts[0])) == self.tokenizer.mask_id
+        best = self.model.logits(hidden[masked]).softmax(dim=-1).topk(min(config.top_k, self.tokenizer.vocab_size))
+        candidates = [
+            [{"piece": piece, "score": score} for piece, score in zip(self.tokenizer.pieces(ids), p, strict=True)]
+            for ids, p in zip(best.indices.tolist(), best.values.tolist(), strict=True)
+        ]
+        for found in candidates:
+            text = text.replace(self.mask, str(found[0]["piece"]).removeprefix(WORDPIECE_PREFIX), 1)
+        return Answer(text, candidates)
 
 
 def _mean(part: int, whole: int, scale: float = 1.0) -> Any:

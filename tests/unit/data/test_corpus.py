@@ -15,8 +15,10 @@ import pytest
 
 from jumok.config import read_config
 from jumok.data.corpus import (
+    SPLITS,
     Corpus,
     DataConfig,
+    DocumentData,
     LabelledData,
     ParallelData,
     TaggedData,
@@ -511,3 +513,41 @@ def test_other_files_for_synthetic_data_are_pairs(tmp_path: Path) -> None:
     found = other_files(SyntheticData(problem="copy", source="x", target="y"), [file])
     assert found == ParallelData(source="x", target="y", test=[file])
     assert texts_of(found, "test") == ["1 2"]
+
+
+# documents
+
+
+def test_documents_are_held_out_whole(tmp_path: Path) -> None:
+    documents = [f"Document {i} begins.\nIt goes on." for i in range(300)]
+    (tmp_path / "d.txt").write_text("\n\n".join(documents), "utf-8")
+    data = DocumentData(train=[str(tmp_path / "d.txt")], dev_share=0.2, test_share=0.1)
+    found = {split: list(Corpus(data, split, seed=1)) for split in SPLITS}
+    assert sum(map(len, found.values())) == 600
+    for sentences in found.values():
+        assert len(sentences) > 20
+        for first, second in zip(sentences[::2], sentences[1::2], strict=True):
+            assert (first.first, second.first) == (True, False)
+
+
+def test_a_folder_of_documents_is_known_by_what_is_in_it(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One. Two.\n", "utf-8")
+    (tmp_path / "b.txt").write_text("Three.\n", "utf-8")
+    corpus = Corpus(DocumentData(train=[str(tmp_path)], format="file"), "train", seed=1)
+    assert [(s.text, s.first) for s in corpus] == [("One.", True), ("Two.", False), ("Three.", True)]
+    before = corpus.fingerprint()
+    assert corpus.fingerprint() == before
+    (tmp_path / "b.txt").write_text("Four.\n", "utf-8")
+    assert corpus.fingerprint() != before
+
+
+def test_how_documents_are_read_is_part_of_their_fingerprint(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("One. Two.\n\nThree.\n", "utf-8")
+    prints = {
+        Corpus(
+            DocumentData(train=[str(tmp_path / "a.txt")], format=form, split_sentences=split), "train", seed=1
+        ).fingerprint()
+        for form in ("blank_line", "line", "file")
+        for split in (True, False)
+    }
+    assert len(prints) == 6

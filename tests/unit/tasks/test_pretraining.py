@@ -313,3 +313,14 @@ def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
         encoder.compare(other, examples)
     assert replace(PretrainingConfig(), mask_share=0.5).mask_share == 0.5
     assert len(Passages.of([])) == 0
+
+
+def test_an_answer_does_not_depend_on_its_company(encoder: Encoder) -> None:
+    texts = ["the dog", "a cat sees the old house near the garden", "in " * 60, "개 고양이"]
+    together = encoder.predict(texts, ask="embedding")
+    for text, answer in zip(texts, together, strict=True):
+        (alone,) = encoder.predict([text], ask="embedding")
+        torch.testing.assert_close(torch.tensor(answer.vector), torch.tensor(alone.vector), rtol=1e-4, atol=1e-5)
+    mixed = encoder.predict(["a [MASK] runs.", "the dog.\tthe cat."])
+    assert mixed[0].candidates
+    assert mixed[1].follows is not None

@@ -1,0 +1,74 @@
+"""Weights to begin with: what fits is taken over whatever the heads, new pieces begin as the mean of their parts."""
+
+import pytest
+import torch
+
+from jumok.errors import RecipeError
+from jumok.hub.folder import ModelFolder
+from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import BERT, TokenizerConfig
+from jumok.train.checkpoint import unique_tensors
+from jumok.transfer import begin_with
+
+CONFIG = BertConfig(d_model=8, d_ff=12, n_heads=2, n_layers=1, max_len=16)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    lines = ["the dog sees a cat in the garden"] * 3
+    return Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=60), lines, BERT)
+
+
+def folder(model: torch.nn.Module, tokenizer: Tokenizer) -> ModelFolder:
+    torch.manual_seed(3)
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter)
+    return ModelFolder(CONFIG, unique_tensors(model), Tokenizers(tokenizer, tokenizer), {})
+
+
+def test_an_encoder_becomes_the_body_of_any_head(tokenizer: Tokenizer) -> None:
+    n = tokenizer.vocab_size
+    start = folder(Bert(CONFIG, vocab=n), tokenizer)
+    for model in (
+        BertPretraining(CONFIG, vocab=n),
+        BertClassifier(CONFIG, vocab=n, n_labels=3),
+        BertTagger(CONFIG, vocab=n, n_labels=5),
+    ):
+        notes = begin_with(model, start, tokenizer)
+        for name, tensor in start.tensors.items():
+            if hasattr(model.bert, "pooler") and model.bert.pooler is None and name.startswith("pooler"):
+                continue
+            assert torch.equal(dict(model.bert.named_parameters())[name], tensor), name
+        assert any("begin anew" in note for note in notes)
+    assert any("not in this model: bert.pooler" in note for note in notes)
+
+
+def test_a_pretrained_model_gives_its_body_and_its_heads_to_the_same_kind(tokenizer: Tokenizer) -> None:
+    n = tokenizer.vocab_size
+    start = folder(BertPretraining(CONFIG, vocab=n), tokenizer)
+    again = BertPretraining(CONFIG, vocab=n)
+    assert begin_with(again, start, tokenizer) == []
+    assert all(torch.equal(tensor, start.tensors[name]) for name, tensor in unique_tensors(again).items())
+    alone = Bert(CONFIG, vocab=n)
+    begin_with(alone, start, tokenizer)
+    assert torch.equal(alone.embedding.weight, start.tensors["bert.embedding.weight"])
+
+
+def test_new_pieces_begin_as_the_mean_of_what_they_were(tokenizer: Tokenizer) -> None:
+    grown, cut = tokenizer.extended(["gardens seeing gardens seeing"], 2)
+    start = folder(BertPretraining(CONFIG, vocab=tokenizer.vocab_size), tokenizer)
+    model = BertPretraining(CONFIG, vocab=grown.vocab_size)
+    assert begin_with(model, start, grown) == []
+    old = start.tensors["bert.embedding.weight"]
+    assert torch.equal(model.projection[: len(old)], old)
+    for k, ids in enumerate(cut):
+        torch.testing.assert_close(model.projection[len(old) + k], old[ids].mean(dim=0))
+        torch.testing.assert_close(model.bias[len(old) + k], start.tensors["bias"][ids].mean())
+
+
+def test_another_size_is_refused_by_name(tokenizer: Tokenizer) -> None:
+    start = folder(Bert(CONFIG, vocab=tokenizer.vocab_size), tokenizer)
+    wide = BertConfig(d_model=16, d_ff=12, n_heads=2, n_layers=1, max_len=16)
+    with pytest.raises(RecipeError, match=r"\[60, 8\]|8\] where|is \["):
+        begin_with(BertPretraining(wide, vocab=tokenizer.vocab_size), start, tokenizer)
