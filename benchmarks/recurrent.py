@@ -37,7 +37,7 @@ from jumok.text.vocabulary import EOS_ID
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 LADDER = Path(__file__).parents[1] / "recipes" / "ladder" / "de-en"
-VOCAB, PAD, SMOOTHING = 6000, 5999, 0.1
+VOCAB, PAD, SMOOTHING = 4000, 3999, 0.1
 PAIRS, BATCH_TOKENS, BATCH_SENTENCES, BATCHES = 29_000, 2560, 128, 3
 RATE = 1e-4
 ADAMW = OptimizerConfig(kind="adamw", schedule="constant", learning_rate=RATE, warmup=0, weight_decay=1e-4)

@@ -19,7 +19,9 @@ from jumok.train.folder import RunFolder
 def run_recipe(run: Path) -> Recipe:
     stored = RunFolder(run).stored()
     if stored is None:
-        raise CheckpointError("not a run folder: there is no recipe.json", where=run, right="a folder of `jumok train`")
+        imported = (run / "model" / "config.json").exists()
+        what = "an imported model has no recipe" if imported else "not a run folder: there is no recipe.json"
+        raise CheckpointError(what, where=run, right="a folder of `jumok train`")
     return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
 
 

@@ -147,6 +147,12 @@ class TestRepetition:
         assert finding.examples == ["in 30 documents  Share this page", "in 10 documents  Read more"]
         assert "stand in 10 documents or more" in finding.message
 
+    def test_repetition_weighs_by_its_words(self) -> None:
+        texts = [["Amen", f"{text} {'and so on ' * 40}"] for text in prose(12)]
+        (finding,) = faults(surveyed(*texts))
+        assert (finding.kind, finding.severity, finding.share) == ("boilerplate", "note", 0.5)
+        assert "with 0.8 % of all words" in finding.message
+
     def test_what_recurs_within_a_document_or_in_few_is_none(self) -> None:
         assert faults(surveyed(["Amen"] * 50, ["Amen"] * 49)) == []
         rare = [[text, *(["Amen"] * (i < 20))] for i, text in enumerate(prose(5000))]

@@ -33,7 +33,7 @@ from jumok.errors import DataError
 from jumok.text.documents import Sentence, text_files
 from jumok.text.language import WORD, Language
 
-MOST = 2_000_000  # sentences of a split that are looked at: their hashes take some 200 MB
+MOST = 2_000_000  # sentences of a split that are looked at: their hashes take 200 MB, those of their documents no more
 SAMPLE = 3_000_000  # characters that a vocabulary is tried on
 STRETCH = 200_000  # characters of a document that are held at once
 LONG = 250  # words
