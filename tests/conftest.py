@@ -2,9 +2,13 @@ import os
 
 import pytest
 import torch
+from hypothesis import settings
 
 # Read when `transformers` is imported: model folders of the tests are local, nothing is fetched.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# A busy machine is slow, and that is no failure: speed is never a timed test.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 @pytest.fixture(autouse=True, scope="session")
