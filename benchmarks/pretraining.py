@@ -15,47 +15,28 @@ fused attention has none.
 
 import argparse
 import os
-import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import torch
 from interleave import Row, interleave, middle, write
 from torch import Tensor, nn
-from transformers import BertConfig as TheirConfig
 from transformers import BertForMaskedLM, BertForPreTraining
 
 from jumok.data.corpus import Corpus, DocumentData
 from jumok.data.passages import Passages
+from jumok.hub.folder import ModelFolder, write_model
 from jumok.models.bert import BertConfig, BertPretraining
 from jumok.tasks.pretraining import Batch, PretrainingConfig, Reader, pretraining_loss, read_passages
-from jumok.text.tokenizer import Tokenizer
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
+from jumok.train.checkpoint import unique_tensors
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 VOCAB, LENGTH, BATCH_TOKENS, BATCHES, SENTENCES = 30_000, 128, 4096, 3, 30_000
 SIZE = {"d_model": 256, "d_ff": 1024, "n_heads": 4, "n_layers": 4, "max_len": LENGTH}
 RATE = 1e-4
-NAMES = (
-    (r"^bert\.embedding\.", "bert.embeddings.word_embeddings."),
-    (r"^bert\.positions\.", "bert.embeddings.position_embeddings."),
-    (r"^bert\.segments\.", "bert.embeddings.token_type_embeddings."),
-    (r"^bert\.norm\.", "bert.embeddings.LayerNorm."),
-    (r"^bert\.stack\.layers\.", "bert.encoder.layer."),
-    (r"self_attention\.w_q", "attention.self.query"),
-    (r"self_attention\.w_k", "attention.self.key"),
-    (r"self_attention\.w_v", "attention.self.value"),
-    (r"self_attention\.w_o", "attention.output.dense"),
-    (r"self_norm", "attention.output.LayerNorm"),
-    (r"feed_forward\.w_1", "intermediate.dense"),
-    (r"feed_forward\.w_2", "output.dense"),
-    (r"feed_norm", "output.LayerNorm"),
-    (r"^bert\.pooler\.", "bert.pooler.dense."),
-    (r"^transform\.", "cls.predictions.transform.dense."),
-    (r"^transform_norm\.", "cls.predictions.transform.LayerNorm."),
-    (r"^bias$", "cls.predictions.bias"),
-    (r"^next_sentence\.", "cls.seq_relationship."),
-)
 
 
 def padded(batch: Batch) -> dict[str, Tensor]:
@@ -80,28 +61,15 @@ def padded(batch: Batch) -> dict[str, Tensor]:
     return found | ({"next_sentence_label": torch.tensor(answers)} if follows else {})
 
 
-def their_model(ours: BertPretraining, c: BertConfig) -> nn.Module:
+def their_model(ours: BertPretraining, tokenizer: Tokenizer) -> nn.Module:
+    """The same weights, by way of a folder."""
+    task = {"kind": "pretraining", "next_sentence": ours.next_sentence is not None}
+    facts = {"version": "", "task": task, "max_len": LENGTH}
+    model = ModelFolder(ours.config, unique_tensors(ours), Tokenizers(tokenizer, tokenizer), facts)
     kind = BertForMaskedLM if ours.next_sentence is None else BertForPreTraining
-    theirs = kind(
-        TheirConfig(
-            vocab_size=ours.bias.numel(),
-            hidden_size=c.d_model,
-            num_hidden_layers=c.n_layers,
-            num_attention_heads=c.n_heads,
-            intermediate_size=c.d_ff,
-            max_position_embeddings=c.max_len,
-            hidden_dropout_prob=c.dropout,
-            attention_probs_dropout_prob=c.attention_dropout,
-        )
-    )
-    weights = {}
-    for name, tensor in ours.state_dict().items():
-        for pattern, new in NAMES:
-            name = re.sub(pattern, new, name)
-        weights[name] = tensor.clone()
-    assert not theirs.load_state_dict(weights, strict=False).unexpected_keys
-    theirs.tie_weights()
-    return theirs
+    with TemporaryDirectory() as folder:
+        write_model(Path(folder), model, card="")
+        return kind.from_pretrained(folder)
 
 
 def our_loss(model: BertPretraining, batch: Batch) -> Tensor:
@@ -144,7 +112,7 @@ def measure(
     c = BertConfig(**SIZE, dropout=0.1, attention_dropout=attention_dropout)
     torch.manual_seed(1)
     ours = BertPretraining(c, vocab=tokenizer.vocab_size, next_sentence=task.next_sentence).eval()
-    theirs = their_model(ours, c).eval()
+    theirs = their_model(ours, tokenizer).eval()
     peers = [padded(batch) for batch in batches]
     for batch, peer in zip(batches, peers, strict=True):
         with torch.no_grad():

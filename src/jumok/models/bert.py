@@ -10,58 +10,25 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Positive, Share
+from jumok.config import Count, Positive
 from jumok.nn.dropout import Dropout
-from jumok.nn.transformer import Activation, Stack, StackConfig, activate
+from jumok.nn.transformer import Activation, BodyConfig, Stack, activate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class BertConfig:
+class BertConfig(BodyConfig):
     """BASE of the paper; LARGE has 24 layers, d_model 1024, d_ff 4096 and 16 heads."""
 
     kind: Literal["bert"] = "bert"
-    d_model: Count = 768
-    d_ff: Count = 3072
-    n_heads: Count = 12
-    n_layers: Count = 12
-    dropout: Share = 0.1
-    """on each sub-layer's output, and on the sum of the embeddings"""
-    attention_dropout: Share = 0.1
-    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
     max_len: Count = 512
     """positions there are"""
     n_segments: Count = 2
     activation: Activation = "gelu"
     norm_eps: Positive = 1e-12
 
-    def __post_init__(self) -> None:
-        if self.d_model % self.n_heads:
-            raise ValueError("d_model must be divisible by n_heads")
-
     @property
     def attends(self) -> bool:
         return True
-
-    @property
-    def longest(self) -> int:
-        return self.max_len
-
-    def stack(self) -> StackConfig:
-        width = self.d_model // self.n_heads
-        return StackConfig(
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            d_ff=self.d_ff,
-            n_heads=self.n_heads,
-            d_k=width,
-            d_v=width,
-            dropout=self.dropout,
-            norm="post",
-            cross=False,
-            activation=self.activation,
-            norm_eps=self.norm_eps,
-            attention_dropout=self.attention_dropout,
-        )
 
 
 class Bert(nn.Module):
@@ -75,7 +42,7 @@ class Bert(nn.Module):
         self.segments = nn.Embedding(c.n_segments, c.d_model)
         self.norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.dropout = Dropout(c.dropout)
-        self.stack = Stack(c.stack())
+        self.stack = Stack(c.stack("post"))
         self.pooler = nn.Linear(c.d_model, c.d_model) if pooler else None
         self.apply(initialise)
 

@@ -11,60 +11,27 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Positive, Share
+from jumok.config import Count, Positive
 from jumok.models.bert import initialise
 from jumok.nn.attention import KeysValues, causal_mask
 from jumok.nn.dropout import Dropout
 from jumok.nn.positions import LearnedPositions
-from jumok.nn.transformer import Activation, Stack, StackConfig
+from jumok.nn.transformer import Activation, BodyConfig, Stack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class GptConfig:
+class GptConfig(BodyConfig):
     """The smallest GPT-2, which has the size of the first GPT."""
 
     kind: Literal["gpt"] = "gpt"
-    d_model: Count = 768
-    d_ff: Count = 3072
-    n_heads: Count = 12
-    n_layers: Count = 12
-    dropout: Share = 0.1
-    """on each sub-layer's output, and on the sum of embedding and position"""
-    attention_dropout: Share = 0.1
-    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
     max_len: Count = 1024
     """positions there are"""
     activation: Activation = "gelu_tanh"
     norm_eps: Positive = 1e-5
 
-    def __post_init__(self) -> None:
-        if self.d_model % self.n_heads:
-            raise ValueError("d_model must be divisible by n_heads")
-
     @property
     def attends(self) -> bool:
         return False
-
-    @property
-    def longest(self) -> int:
-        return self.max_len
-
-    def stack(self) -> StackConfig:
-        width = self.d_model // self.n_heads
-        return StackConfig(
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            d_ff=self.d_ff,
-            n_heads=self.n_heads,
-            d_k=width,
-            d_v=width,
-            dropout=self.dropout,
-            norm="pre",
-            cross=False,
-            activation=self.activation,
-            norm_eps=self.norm_eps,
-            attention_dropout=self.attention_dropout,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +54,7 @@ class Gpt(nn.Module):
         self.embedding = nn.Embedding(vocab, c.d_model)
         self.positions = LearnedPositions(c.d_model, c.max_len)
         self.dropout = Dropout(c.dropout)
-        self.stack = Stack(c.stack())
+        self.stack = Stack(c.stack("pre"))
         self.apply(initialise)
         for name, weight in self.named_parameters():
             # What writes into the residual stream starts smaller, by the number of those that do (GPT-2, section 2.3).

@@ -9,6 +9,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jumok.config import Count, Positive, Share
 from jumok.nn.attention import KeysValues, MultiHeadAttention
 from jumok.nn.dropout import Dropout
 
@@ -34,6 +35,48 @@ class StackConfig:
     norm_eps: float = 1e-5
     attention_dropout: float = 0.0
     """on the attention's weights, as in BERT and GPT"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BodyConfig:
+    """One stack over one text, as BERT and GPT have it; heads share d_model evenly, and positions are learned."""
+
+    d_model: Count = 768
+    d_ff: Count = 3072
+    n_heads: Count = 12
+    n_layers: Count = 12
+    dropout: Share = 0.1
+    """on each sub-layer's output, and on the sum of the embeddings"""
+    attention_dropout: Share = 0.1
+    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
+    max_len: Count
+    """positions there are"""
+    activation: Activation
+    norm_eps: Positive
+
+    def __post_init__(self) -> None:
+        if self.d_model % self.n_heads:
+            raise ValueError("d_model must be divisible by n_heads")
+
+    @property
+    def longest(self) -> int:
+        return self.max_len
+
+    def stack(self, norm: NormOrder) -> StackConfig:
+        return StackConfig(
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            d_ff=self.d_ff,
+            n_heads=self.n_heads,
+            d_k=self.d_model // self.n_heads,
+            d_v=self.d_model // self.n_heads,
+            dropout=self.dropout,
+            norm=norm,
+            cross=False,
+            activation=self.activation,
+            norm_eps=self.norm_eps,
+            attention_dropout=self.attention_dropout,
+        )
 
 
 def activate(x: Tensor, activation: Activation) -> Tensor:
