@@ -24,8 +24,9 @@ from interleave import Row, interleave, middle, write
 from torch import Tensor, nn
 from transformers import BertForMaskedLM, BertForPreTraining
 
-from jumok.data.corpus import Corpus, DocumentData
+from jumok.data.corpus import Corpus
 from jumok.data.passages import Passages
+from jumok.data.sources import DocumentData
 from jumok.hub.folder import ModelFolder, write_model
 from jumok.models.bert import BertConfig, BertPretraining
 from jumok.tasks.pretraining import Batch, PretrainingConfig, Reader, pretraining_loss, read_passages

@@ -17,12 +17,15 @@ SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
 
 
 def field_docs(cls: type) -> dict[str, str]:
-    """The string under each field."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
+    """The string under each field, those that a class inherits too."""
     docs = {}
-    for field, after in zip(body, body[1:], strict=False):
-        if isinstance(field, ast.AnnAssign) and isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
-            docs[field.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
+    for owner in filter(is_dataclass, reversed(cls.__mro__)):
+        body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0].body  # type: ignore[attr-defined]
+        for field, after in zip(body, body[1:], strict=False):
+            if not isinstance(field, ast.AnnAssign):
+                continue
+            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant):
+                docs[field.target.id] = " ".join(str(after.value.value).split())  # type: ignore[union-attr]
     return docs
 
 
@@ -39,7 +42,7 @@ def type_name(kind: Any) -> str:
     """What a user has to write, with its range: `whole number >= 1`, `[text, text]`."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        kind, limits = arguments[0], [limit for field in arguments[1:] for limit in field.metadata]
+        kind, limits = arguments[0], [limit for field in arguments[1:] for limit in getattr(field, "metadata", [])]
         if get_origin(kind) is list:
             lengths = range(1, limits[0].max_length + 1)
             return " or ".join(f"[{', '.join([type_name(get_args(kind)[0])] * length)}]" for length in lengths)
@@ -53,6 +56,8 @@ def type_name(kind: Any) -> str:
         return f"[{', '.join(map(type_name, arguments))}]"
     if origin is list:
         return f"[{type_name(arguments[0])}, ...]"
+    if origin is dict:
+        return f"{{name = {type_name(arguments[1])}, ...}}"
     return {int: "whole number", float: "number", str: "text", bool: "true or false"}[kind]
 
 
@@ -84,7 +89,7 @@ def section(cls: Any, path: str, *, one_of_several: bool = False) -> list[str]:
             continue
         meaning = docs.get(field.name, "").replace("|", "\\|")
         # Among several kinds none is meant unless it is named.
-        otherwise = "needed" if one_of_several and field.name == "kind" else default(field)
+        otherwise = "needed" if one_of_several and field.name == "kind" else default(field).replace("|", "\\|")
         lines.append(f"| `{field.name}` | {type_name(hints[field.name])} | {otherwise} | {meaning} |")
     return [*lines, "", *below]
 

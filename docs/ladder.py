@@ -2,7 +2,9 @@
 
 python docs/ladder.py de-en runs/ladder     # runs/ladder/de-en-lstm, de-en-gru, ...
 
-Each run's test set is decoded again, and BLEU taken by source length, in buckets that suit captions.
+Each run's test set is decoded again, and BLEU taken by source length, in buckets that suit captions. The time to a dev
+BLEU is the target tokens until then, evaluations joined by straight lines, at the speed that benchmarks/recurrent.py
+measured for all rungs in one run: what the runs themselves took depends on what else the machine had to do.
 """
 
 import json
@@ -33,6 +35,7 @@ RUNGS = (
 FIXED, ATTENDING = "gru", "bahdanau"
 DRAWN = ("lstm", FIXED, ATTENDING, "luong-general", "transformer")
 EDGES = (7, 10, 13, 17)
+GOALS = (20, 30)
 
 
 def main(direction: str, folder: Path) -> None:
@@ -40,7 +43,9 @@ def main(direction: str, folder: Path) -> None:
     runs = {rung: run for rung, run in runs.items() if (run / "scores.json").exists()}
     pairs: list[Pair] = splits(next(iter(runs.values())), None)["test"]
     outputs = {rung: load(runs[rung])([pair.source for pair in pairs]) for rung in DRAWN if rung in runs}
-    lines = ["| rung | parameters | test BLEU | interval | chrF | dev BLEU | steps |", "|---|--:|--:|--:|--:|--:|--:|"]
+    goals = "".join(f" seconds to {goal} |" for goal in GOALS)
+    lines = [f"| rung | parameters | test BLEU | interval | chrF | dev BLEU | steps |{goals}"]
+    lines += ["|---|--:|--:|--:|--:|--:|--:|" + "--:|" * len(GOALS)]
     lines += [row(rung, run) for rung, run in runs.items()]
     lines += ["", f"| source words | sentences | {FIXED} | {ATTENDING} | gap | interval |", "|---|--:|--:|--:|--:|--:|"]
     lines += gaps(pairs, outputs, direction.partition("-")[2])
@@ -56,7 +61,35 @@ def row(rung: str, run: Path) -> str:
     return (
         f"| {rung} | {parameters:.2f}M | {bleu['value']:.1f} | {bleu['low']:.1f} – {bleu['high']:.1f}"
         f" | {chrf['value']:.1f} | {scores['dev']['scores']['bleu']['value']:.1f} | {steps:,} |"
+        + "".join(f" {seconds_to(goal, rung, run)} |" for goal in GOALS)
     )
+
+
+def seconds_to(goal: float, rung: str, run: Path) -> str:
+    """How long the training has to go on until dev BLEU is this; a dash if it never is."""
+    tokens, before = 0.0, (0.0, 0.0)
+    for line in (run / "events.jsonl").read_text("utf-8").splitlines():
+        event = json.loads(line)
+        if event["event"] == "step":
+            tokens += event["tokens"]
+        if event["event"] == "evaluated":
+            bleu = event["scores"]["bleu"]
+            if bleu >= goal:
+                at = before[0] + (tokens - before[0]) * (goal - before[1]) / (bleu - before[1])
+                return f"{at / speed(rung):.0f}"
+            before = tokens, bleu
+    return "–"
+
+
+def speed(rung: str) -> float:
+    """Target tokens a second."""
+    rows = json.loads((Path(__file__).parents[1] / "benchmarks/results/recurrent.json").read_text("utf-8"))
+    for row in rows:
+        if f"ladder {rung}," in row["work"]:
+            return float(row["unit_jumok"].split()[0])
+        if rung.startswith("transformer") and "ladder lstm," in row["work"]:
+            return float(row["unit_peer"].split()[0])
+    raise KeyError(rung)
 
 
 def gaps(pairs: list[Pair], outputs: dict[str, list[str]], target: str) -> list[str]:

@@ -1,15 +1,17 @@
 """What the command line's arguments stand for: runs, splits, columns, options, lines of input."""
 
+import json
 import sys
 from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
 
-from jumok.data.corpus import SPLITS, Corpus, other_files
+from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.shards import in_chunks
+from jumok.data.sources import other_files
 from jumok.errors import CheckpointError, DataError, InputError
-from jumok.predictor import Generator, Predictor
+from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, load
 from jumok.prepare import read_split
 from jumok.recipe import Recipe, asked_options, parse_recipe
 from jumok.text.formats import decoded, read_lines
@@ -83,3 +85,69 @@ def stream_to_stdout(predictor: Predictor, batches: Iterator[list[str]], asked: 
                 sys.stdout.flush()
             sys.stdout.write("\n")
             sys.stdout.flush()
+
+
+def stored_baselines(run: Path, split: str) -> dict[str, Any]:
+    """What the baselines scored when the run was trained, if it has any."""
+    path = RunFolder(run).scores
+    scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    found = scores.get(split, {}).get("baselines")
+    return {"baselines": found} if found else {}
+
+
+def finders(predictor: Predictor, entities: list[Path] | None, types: list[str] | None) -> dict[str, Any]:
+    """What finds the entities whose relations are asked for, and what their types are called in the relations' data."""
+    if not entities:
+        if types:
+            raise InputError("types are those of entities that are found", where="--types", right="--entities RUN")
+        return {}
+    if not isinstance(predictor, Relater):
+        raise InputError("only relations are between entities", where="--entities", right="a run of relations")
+    taggers = [load(run) for run in entities]
+    for run, tagger in zip(entities, taggers, strict=True):
+        if not isinstance(tagger, Tagger):
+            raise InputError("the run finds no entities", where=run, right="a run of task.kind = tagging")
+    named = dict(entry.partition("=")[::2] for entry in types or [])
+    if not all(named.values()):
+        raise InputError("not a name for a type", where="--types", right="--types protein=GENE")
+    return {"taggers": taggers, "types": named}
+
+
+def table_lines(predictor: Predictor, batches: Iterator[list[str]], asked: dict[str, Any], form: str) -> Iterator[str]:
+    """The entities of each line, or its relations: a row each, with the line's number and characters."""
+    number, header = 0, form == "tsv"
+    for lines in batches:
+        for output in predictor.predict(lines, **asked):
+            number += 1
+            for row in table_rows(output):
+                row = {"line": number, **row}
+                if form == "jsonl":
+                    yield json.dumps(row, ensure_ascii=False)
+                    continue
+                if header:
+                    yield "\t".join(row)
+                    header = False
+                yield "\t".join(str(value).replace("\t", " ").replace("\n", " ") for value in row.values())
+
+
+def table_rows(output: Any) -> list[dict[str, Any]]:
+    match output:
+        case TaggedText():
+            return [
+                {"type": e.label, "text": e.text, "start": e.start, "end": e.end, "score": e.score}
+                for e in output.entities
+            ]
+        case RelatedText():
+            return [
+                {
+                    "relation": r.label,
+                    "probability": r.probability,
+                    **{f"{side}_{k}": v for side, e in (("head", r.head), ("tail", r.tail)) for k, v in _entity(e)},
+                }
+                for r in output.relations
+            ]
+    raise InputError("this run finds neither entities nor relations", where="--table", right="a run of one of these")
+
+
+def _entity(found: Any) -> list[tuple[str, Any]]:
+    return [("type", found.label), ("text", found.text), ("start", found.start), ("end", found.end)]

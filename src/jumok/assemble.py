@@ -4,15 +4,17 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from jumok.data.corpus import SPLITS, Corpus, DocumentData, FileData, LabelledData, ParallelData, TaggedData, TextData
-from jumok.data.made import SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
+from jumok.data.corpus import SPLITS, Corpus
+from jumok.data.files import FileData, WindowedData
+from jumok.data.made import SyntheticData, ToyGrammar, ToyStories, WindowedToy
+from jumok.data.sources import DocumentData, ParallelData, TextData
 from jumok.data.synthetic import Split
 from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
@@ -21,6 +23,7 @@ from jumok.models import (
     BertClassifier,
     BertConfig,
     BertPretraining,
+    BertRelation,
     BertTagger,
     Elmo,
     ElmoConfig,
@@ -38,8 +41,12 @@ from jumok.models import (
     TransformerConfig,
 )
 from jumok.prepare import AnyTask, cache_folder, prepare
-from jumok.recipe import Recipe, recipe_tree
+from jumok.recipe import Recipe, parse_recipe, recipe_tree
 from jumok.tasks.encoder import Encoder
+from jumok.tasks.language_model import LanguageModelTask
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.translation import TranslationTask
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
 from jumok.train.distributed import Group, join_group
@@ -107,7 +114,8 @@ class Run:
         facts = {"task": asdict(self.recipe.task), "max_len": self.recipe.data.max_len}
         return Encoder(model.eval(), start.tokenizers.source, facts)
 
-    def model_folder(self) -> ModelFolder:
+    def model_folder(self, temperature: float = 1.0) -> ModelFolder:
+        """The model to use; its outputs divided by a temperature, if it was found to be too sure, or not enough."""
         facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
         if longest := self.task.train.facts.get("longest"):
             facts["longest"] = longest
@@ -115,8 +123,10 @@ class Run:
             case ParallelData() | SyntheticData() as data:
                 facts |= {"source": data.source, "target": data.target, "decode": asdict(self.recipe.decode)}
                 facts["lowercase"] = self.recipe.tokenizer.lowercase
-            case LabelledData() | TaggedData() | ToyReviews() | ToyNames() as data:
-                facts |= {"language": data.language, "labels": self.task.labels}
+            case WindowedData() | WindowedToy() as data:
+                facts |= {"language": data.language, "labels": self.task.labels, "max_len": data.max_len}
+                facts |= {"long_texts": {"rule": data.long_texts, "stride": data.stride}}
+                facts |= self.task.facts if isinstance(self.task, OneTextTask) else {}
             case TextData() | ToyGrammar() as data:
                 decode = asdict(self.recipe.decode)
                 facts |= {"language": data.language, "max_len": data.max_len, "decode": decode}
@@ -124,7 +134,20 @@ class Run:
                 facts |= {"language": data.language, "max_len": data.max_len}
                 if self.recipe.task.kind == "language_model":
                     facts["decode"] = asdict(self.recipe.decode)
-        return ModelFolder(self.recipe.model, self.final_weights(), self.task.tokenizers, facts)
+        weights = self.final_weights()
+        if temperature != 1.0:
+            facts["temperature"] = temperature
+            weights = scaled_output(weights, 1 / temperature)
+        if "scale" in facts:  # a number is said as it is, not by its distance from the mean
+            mean, deviation = facts.pop("scale")
+            weights = scaled_output(weights, deviation, mean)
+        return ModelFolder(self.recipe.model, weights, self.task.tokenizers, facts)
+
+
+def scaled_output(weights: dict[str, Tensor], factor: float, shift: float = 0.0) -> dict[str, Tensor]:
+    """A head whose outputs are multiplied and shifted: the model itself says what is meant, wherever it is opened."""
+    weight, bias = weights["output.weight"] * factor, weights["output.bias"] * factor + shift
+    return {**weights, "output.weight": weight, "output.bias": bias}
 
 
 def assemble(recipe: Recipe, folder: RunFolder) -> Run:
@@ -146,19 +169,30 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     if group.rank == 0:
         _claim(folder, facts, task.tokenizers)
         group.barrier()
-    counted = task.train.facts
-    dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
-    if dropped:
-        warnings.append(f"left out of {counted['read']:,} training examples: {', '.join(dropped)}")
+    warnings += _left_out(task)
+    recipe = replace(recipe, train=recipe.train.resolved(lambda epoch: sum(1 for _ in task.batches(epoch))))
     torch.manual_seed(recipe.seed)
-    sizes = {**task.tokenizers.sizes, "n_labels": len(task.labels)}
+    sizes = {**task.tokenizers.sizes, "n_labels": task.width if isinstance(task, OneTextTask) else 0}
     model = build_model(recipe.model, asdict(recipe.task), **sizes).to(device)
     if recipe.init is not None and not folder.checkpoints.steps():
         warnings += begin_with(model, read_start(recipe.init), task.tokenizers.source)
     if recipe.features is not None and not folder.checkpoints.steps():
         give_features(model, read_start(recipe.features))
     warnings += begin_with_vectors(model, recipe, task.tokenizers, read=not folder.checkpoints.steps())
-    return Run(recipe, folder, group, task, model, make_optimizer(model, recipe.train.optimizer), warnings)
+    optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
+    return Run(recipe, folder, group, task, model, optimizer, warnings)
+
+
+def _left_out(task: AnyTask) -> list[str]:
+    """What became of training examples that are empty, too long, or marked where no piece ends."""
+    counted = task.train.facts
+    dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
+    notes = [f"left out of {counted['read']:,} training examples: {', '.join(dropped)}"] if dropped else []
+    if counted.get("long") and not isinstance(task, TranslationTask | LanguageModelTask | PretrainingTask):
+        notes.append(task.long_texts.say(counted["long"], counted["read"]))
+    if counted.get("inexact"):
+        notes.append(f"{counted['inexact']:,} marks begin or end inside a piece: the whole piece gets their tag")
+    return notes
 
 
 def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, read: bool) -> list[str]:
@@ -197,10 +231,12 @@ def build_model(
             match task["kind"]:
                 case "pretraining":
                     return BertPretraining(config, vocab=source_vocab, next_sentence=task["next_sentence"])
-                case "classification":
+                case "classification" | "choice":
                     return BertClassifier(config, vocab=source_vocab, n_labels=n_labels)
                 case "tagging" | "answering":
-                    return BertTagger(config, vocab=source_vocab, n_labels=n_labels)
+                    return BertTagger(config, vocab=source_vocab, n_labels=n_labels, crf=task.get("crf", False))
+                case "relation":
+                    return BertRelation(config, vocab=source_vocab, n_labels=n_labels)
                 case _:
                     return Bert(config, vocab=source_vocab, pooler=task["pooler"])
         case GptConfig():
@@ -209,10 +245,10 @@ def build_model(
             return Elmo(config, vocab=source_vocab)
         case RnnConfig():
             match task["kind"]:
-                case "classification":
+                case "classification" | "relation" | "choice":
                     return RnnClassifier(config, vocab=source_vocab, n_labels=n_labels)
-                case "tagging":
-                    return RnnTagger(config, vocab=source_vocab, n_labels=n_labels)
+                case "tagging" | "answering":
+                    return RnnTagger(config, vocab=source_vocab, n_labels=n_labels, crf=task.get("crf", False))
                 case _:
                     return RnnLanguageModel(config, vocab=source_vocab)
 
@@ -251,7 +287,9 @@ def _compare(
         )
     if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
         return facts, []
-    refuse_other_recipe(_what_is_learned(stored["recipe"]), _what_is_learned(tree), where=folder.path)
+    # Read anew, so that keys that the recipe did not have yet have their defaults.
+    begun = recipe_tree(parse_recipe(stored["recipe"], where=str(folder.recipe)))
+    refuse_other_recipe(_what_is_learned(begun), _what_is_learned(tree), where=folder.path)
     accept = isinstance(recipe.data, FileData) and recipe.data.when_changed == "accept"
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:

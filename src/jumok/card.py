@@ -3,11 +3,9 @@
 import json
 from typing import Any
 
-from jumok.data.corpus import ParallelData
 from jumok.data.made import SyntheticData
-from jumok.hub.folder import ModelFolder
-from jumok.hub.marian import fits_marian
-from jumok.models import TransformerConfig
+from jumok.data.sources import ParallelData
+from jumok.hub.folder import ModelFolder, obstacle
 from jumok.recipe import Recipe, recipe_tree
 
 NAMES = {
@@ -24,6 +22,15 @@ PIPELINES = {
     "tagging": "token-classification",
     "language_model": "text-generation",
     "pretraining": "fill-mask",
+    "relation": "text-classification",
+    "answering": "question-answering",
+    "choice": "multiple-choice",
+}
+DOES = {
+    "pretraining": "to guess masked words",
+    "language_model": "to go on writing",
+    "answering": "to find answers in a text",
+    "choice": "to choose the ending that fits",
 }
 
 
@@ -34,16 +41,12 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     else:
         labels = model.facts.get("labels")
         languages = [data.language] if data.language else []
-        goes_on = "to guess masked words" if recipe.task.kind == "pretraining" else "to go on writing"
-        does = f"to tell {', '.join(labels)} apart" if labels else goes_on
+        does = DOES.get(recipe.task.kind) or (f"to tell {', '.join(labels)} apart" if labels else "to say a number")
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
-    c = recipe.model
-    marian = isinstance(c, TransformerConfig) and fits_marian(c) and model.tokenizers.source is model.tokenizers.target
-    opens = (
-        "`transformers` opens this folder as a MarianMTModel; jumok opens it as"
-        if marian
-        else "Only jumok opens this folder:"
-    )
+    reason = obstacle(model)
+    opens = "`transformers` opens this folder, and so does jumok:"
+    if reason is not None:
+        opens = f"Only jumok opens this folder ({reason}):"
     rows = [
         f"| {split} | {score['name']} | {score['value']:.2f} | {score['low']:.2f} – {score['high']:.2f}"
         f" | {score['n']} | `{score['signature']}` |"

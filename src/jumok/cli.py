@@ -89,15 +89,22 @@ def _run_name(recipe: Path) -> str:
 
 def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
     from jumok.recipe import load_recipe
-    from jumok.report import TrainingReport
+    from jumok.report import TrainingReport, print_short_scores
+    from jumok.series import gather, series
     from jumok.training import run_training
 
     loaded = load_recipe(recipe, overrides or [])
-    with TrainingReport(loaded, out, talk) as report:
-        outcome = run_training(loaded, out, report)
-    report.finish(outcome.finished)
-    if outcome.signal is not None:
-        raise typer.Exit(128 + outcome.signal)
+    parts = series(loaded)
+    for name, part in (parts or {"": loaded}).items():
+        with TrainingReport(part, out / name, talk) as report:
+            outcome = run_training(part, out / name, report)
+        report.finish(outcome.finished)
+        if outcome.signal is not None:
+            raise typer.Exit(128 + outcome.signal)
+    if parts and report.rank == 0:
+        gather(loaded, out, [*parts])
+    if report.rank == 0:
+        print_short_scores(talk, out)
 
 
 @app.command()
@@ -109,7 +116,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
-    from jumok.arguments import options, splits
+    from jumok.arguments import options, splits, stored_baselines
     from jumok.predictor import load
     from jumok.report import print_findings, print_scores, progress_bar
 
@@ -119,6 +126,8 @@ def evaluate(
     for split, examples in splits(run, data).items():
         with progress_bar(talk, split, len(examples), quiet=as_json) as done:
             results[split], outputs = predictor.score(examples, done=done, **options(overrides))
+        if not data:
+            results[split] |= stored_baselines(run, split)
         findings[split] = _examined(examples, outputs)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
@@ -136,15 +145,28 @@ def predict(
     ensemble: Ensemble = None,
     prefix: Annotated[str | None, typer.Option(help="What every output has to begin with.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show a text while it is written.")] = False,
+    entities: Annotated[
+        list[Path] | None, typer.Option(metavar="RUN", help="Relations: runs that find the entities of raw text.")
+    ] = None,
+    types: Annotated[
+        list[str] | None, typer.Option(metavar="FOUND=MEANT", help="Relations: names of types, e.g. protein=GENE.")
+    ] = None,
+    table: Annotated[
+        Literal["tsv", "jsonl"] | None, typer.Option(help="Entities, or relations, as rows of a table.")
+    ] = None,
     overrides: Decoding = None,
     as_json: AsJson = False,
 ) -> None:
     """A line in, a line out. With --json also scores, alternatives and word alignments."""
-    from jumok.arguments import input_batches, options, stream_to_stdout
+    from jumok.arguments import finders, input_batches, options, stream_to_stdout, table_lines
     from jumok.predictor import load
 
     predictor = load(run, *(ensemble or []))
-    asked = options(overrides)
+    asked = {**options(overrides), **finders(predictor, entities, types)}
+    if table:
+        for line in table_lines(predictor, input_batches(file), asked, table):
+            typer.echo(line)
+        return
     if stream:
         stream_to_stdout(predictor, input_batches(file), asked)
         return

@@ -11,7 +11,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from jumok.errors import InputError, RecipeError
 
@@ -23,6 +23,17 @@ NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 """a part that is never the whole: dropout, label smoothing, the betas of Adam"""
 
+
+def _whole_or_share(amount: float) -> float:
+    if isinstance(amount, float) and amount >= 1:
+        raise ValueError(f"must be a whole number, or below 1 a share of all (got {amount})")
+    return amount
+
+
+Steps = Annotated[int | float, Field(gt=0), AfterValidator(_whole_or_share)]
+"""a number of steps, or below 1 a share of all"""
+StepsOrZero = Annotated[int | float, Field(ge=0), AfterValidator(_whole_or_share)]
+
 Config = TypeVar("Config")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -33,6 +44,7 @@ _WORDS = {
     "less than or equal to": "at most",
     "greater than": "over",
     "less than": "below",
+    "a valid integer or a valid number": "a number",
     "a valid integer": "a whole number",
     "a valid number": "a number",
     "a valid string": "text",
@@ -62,12 +74,41 @@ def read_config(
         # As JSON, because there a list may be a tuple and a whole number a float, and nothing else is mistaken.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as invalid:
-        mistakes = [line for mistake in invalid.errors() for line in _explain(dict(mistake), kind, what, path, unions)]
+        found = _mistakes(invalid, tree, unions)
+        mistakes = [line for mistake in found for line in _explain(mistake, kind, what, path, unions)]
         raise error(
             f"{what} has an error" if len(mistakes) == 1 else f"{what} has {len(mistakes)} errors",
             where=where,
             right="\n         ".join(mistakes),  # one below the other in a JumokError's text
         ) from invalid
+
+
+def _mistakes(invalid: ValidationError, tree: object, unions: Collection[str]) -> list[dict[str, Any]]:
+    """What pydantic found. Of a value that may have several types it tells every type that it tried: here only once.
+
+    Such a type is part of its path, but no key of the tree. The type that fits best is the one that it went into.
+    """
+    found: dict[tuple[object, ...], dict[str, Any]] = {}
+    deepest: dict[object, int] = {}
+    mistakes: list[dict[str, Any]] = [dict(mistake) for mistake in invalid.errors()]
+    for number, mistake in enumerate(mistakes):
+        keys: list[Any] = []
+        node: Any = [tree]
+        value: object = number
+        for i, key in enumerate(mistake["loc"]):
+            try:
+                node = node if i == 2 and keys[1] in unions else node[key]
+            except (LookupError, TypeError):
+                if mistake["type"] != "missing":
+                    value = tuple(keys)
+                    continue
+            keys.append(key)
+        mistake["loc"] = keys
+        deepest[value] = max(deepest.get(value, 0), len(keys))
+        told = found.setdefault((value, *keys), mistake)
+        if told is not mistake:
+            told["msg"] += " or " + mistake["msg"].removeprefix("Input should be ")
+    return [mistake for (value, *_), mistake in found.items() if len(mistake["loc"]) == deepest[value]]
 
 
 def _explain(mistake: Mapping[str, Any], kind: type, what: str, path: str, unions: Collection[str]) -> list[str]:

@@ -8,7 +8,10 @@ from jumok.errors import CheckpointError, InputError
 from jumok.hub.folder import ModelFolder, read_model
 from jumok.models import (
     Bert,
+    BertClassifier,
     BertPretraining,
+    BertRelation,
+    BertTagger,
     Elmo,
     Gpt,
     RnnClassifier,
@@ -17,17 +20,24 @@ from jumok.models import (
     Seq2Seq,
     Transformer,
 )
-from jumok.tasks.classification import Classified, Classifier
+from jumok.tasks.answerer import Answered, Answerer
+from jumok.tasks.choice import Chooser, Chosen
+from jumok.tasks.classifier import Classified, Classifier
 from jumok.tasks.encoder import Answer, Encoder
 from jumok.tasks.language_model import Generated, Generator
 from jumok.tasks.predict import Predictor
-from jumok.tasks.tagging import TaggedText, Tagger
+from jumok.tasks.relater import RelatedText, Relater
+from jumok.tasks.tagger import TaggedText, Tagger
 from jumok.tasks.translator import Alignment, Prediction, Translator
 from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
 
 __all__ = [
     "Alignment",
     "Answer",
+    "Answered",
+    "Answerer",
+    "Chooser",
+    "Chosen",
     "Classified",
     "Classifier",
     "Encoder",
@@ -35,6 +45,8 @@ __all__ = [
     "Generator",
     "Prediction",
     "Predictor",
+    "RelatedText",
+    "Relater",
     "TaggedText",
     "Tagger",
     "Translator",
@@ -51,26 +63,37 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
     _refuse_mixture(folders, paths)
     models = []
     for path, folder in zip(paths, folders, strict=True):
-        sizes = {**folder.tokenizers.sizes, "n_labels": len(folder.facts.get("labels", []))}
+        # A number, and the score of a choice, have no label.
+        sizes = {**folder.tokenizers.sizes, "n_labels": max(len(folder.facts.get("labels", [])), 1)}
         model = build_model(folder.config, folder.facts["task"], **sizes)
         load_tensors(model, folder.tensors, where=path)
         models.append(model.eval().to(choose_device(device)))
     first, where = folders[0], paths[0] / "config.json"
+    tokenizer = first.tokenizers.source
     match first.facts["task"]["kind"]:
         case "classification":
-            classifiers = [model for model in models if isinstance(model, RnnClassifier)]
-            return Classifier(classifiers, first.tokenizers.source, first.facts)
+            classifiers = [m for m in models if isinstance(m, RnnClassifier | BertClassifier | Gpt)]
+            return Classifier(classifiers, tokenizer, first.facts)
         case "pretraining" | "embedding":
             encoders = [model for model in models if isinstance(model, BertPretraining | Bert)]
             if len(encoders) > 1:
                 raise InputError("pre-trained encoders make no ensemble", right="one run")
-            return Encoder(encoders[0], first.tokenizers.source, first.facts)
+            return Encoder(encoders[0], tokenizer, first.facts)
         case "tagging":
-            taggers = [model for model in models if isinstance(model, RnnTagger)]
-            return Tagger(taggers, first.tokenizers.source, first.facts)
+            taggers = [m for m in models if isinstance(m, RnnTagger | BertTagger)]
+            return Tagger(taggers, tokenizer, first.facts)
+        case "relation":
+            relaters = [m for m in models if isinstance(m, RnnClassifier | BertRelation)]
+            return Relater(relaters, tokenizer, first.facts)
+        case "answering":
+            answerers = [m for m in models if isinstance(m, RnnTagger | BertTagger)]
+            return Answerer(answerers, tokenizer, first.facts)
+        case "choice":
+            choosers = [m for m in models if isinstance(m, RnnClassifier | BertClassifier)]
+            return Chooser(choosers, tokenizer, first.facts)
         case "language_model":
             writers = [model for model in models if isinstance(model, RnnLanguageModel | Gpt | Elmo)]
-            return Generator(writers, first.tokenizers.source, first.facts, where=where)
+            return Generator(writers, tokenizer, first.facts, where=where)
         case _:
             translators = [model for model in models if isinstance(model, Transformer | Seq2Seq)]
             return Translator(translators, first.tokenizers, first.facts, where=where)

@@ -15,8 +15,9 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import SPLITS, DataConfig, DocumentData
+from jumok.data.corpus import SPLITS
 from jumok.data.made import MadeData
+from jumok.data.sources import DataConfig, DocumentData
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
 from jumok.models import (
@@ -28,10 +29,14 @@ from jumok.models import (
     Seq2SeqConfig,
     TransformerConfig,
 )
+from jumok.tasks.answerer import AnswerConfig
+from jumok.tasks.answering import AnsweringConfig
+from jumok.tasks.choice import ChoiceConfig
 from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.encoder import AskConfig
 from jumok.tasks.language_model import LanguageModelConfig
 from jumok.tasks.pretraining import PretrainingConfig
+from jumok.tasks.relation import RelationConfig
 from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vectors import VectorsConfig
@@ -40,15 +45,38 @@ from jumok.train.loop import TrainConfig
 from jumok.transfer import read_start
 
 DATA_FOLDER = "JUMOK_DATA"
-TaskConfig = TranslationConfig | ClassificationConfig | TaggingConfig | LanguageModelConfig | PretrainingConfig
+TaskConfig = (
+    TranslationConfig
+    | LanguageModelConfig
+    | PretrainingConfig
+    | ClassificationConfig
+    | TaggingConfig
+    | RelationConfig
+    | AnsweringConfig
+    | ChoiceConfig
+)
+LABELLED = ["labelled", "toy_reviews", "toy_topics", "toy_similarity", "toy_entailment"]
 FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
     "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
-    "classification": (["labelled", "toy_reviews"], ["rnn"], ["perplexity", "accuracy", "macro_f1"]),
-    "tagging": (["tagged", "toy_names"], ["rnn"], ["perplexity", "span_f1", "tag_accuracy"]),
     "language_model": (["text", "documents", "toy_grammar"], ["rnn", "gpt", "elmo"], ["perplexity", "bits_per_byte"]),
     "pretraining": (["documents", "toy_stories"], ["bert"], ["perplexity", "masked_accuracy"]),
+    "classification": (LABELLED, ["rnn", "bert", "gpt"], []),
+    "tagging": (["tagged", "toy_names", "toy_josa"], ["rnn", "bert"], ["perplexity", "span_f1", "tag_accuracy"]),
+    "relation": (
+        ["relations", "toy_relations"],
+        ["rnn", "bert"],
+        ["perplexity", "macro_f1", "micro_f1", "accuracy"],
+    ),
+    "answering": (["questions", "toy_questions"], ["rnn", "bert"], ["answer_f1", "exact_match"]),
+    "choice": (["choices", "toy_choices"], ["rnn", "bert"], ["perplexity", "accuracy"]),
 }
 """the kinds of data and of model, and the dev scores, that go with each task"""
+LABEL_METRICS: dict[str, list[str]] = {
+    "class": ["perplexity", "accuracy", "macro_f1", "mcc"],
+    "labels": ["perplexity", "micro_f1", "macro_f1", "exact_match"],
+    "number": ["pearson", "spearman", "mean_absolute_error"],
+}
+"""the dev scores of a classification, by what it predicts"""
 VOCABULARIES = {"bert": "wordpiece", "gpt": "byte_bpe"}
 """models whose special pieces only one kind of vocabulary has"""
 
@@ -69,6 +97,8 @@ class Recipe:
 
     description: str = ""
     seed: Seed = 1
+    seeds: list[Seed] = field(default_factory=list)
+    """one training with each of them, into folders of their own; scores are then means with the interval of seeds"""
     init: str | None = None
     """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
     features: str | None = None
@@ -87,15 +117,29 @@ class Recipe:
     def __post_init__(self) -> None:
         wrong = []
         task, c = self.task, self.model
-        for section, given, fitting in zip(
-            ("data.kind", "model.kind", "train.metric"),
-            (self.data.kind, c.kind, self.train.metric),
-            FITTING[task.kind],
-            strict=True,
+        data_kinds, model_kinds, metrics = FITTING[task.kind]
+        if isinstance(task, ClassificationConfig):
+            metrics = LABEL_METRICS[task.predicts]
+        for section, given, fitting in (
+            ("data.kind", self.data.kind, data_kinds),
+            ("model.kind", c.kind, model_kinds),
+            ("train.metric", self.train.metric, metrics),
         ):
             if given not in fitting:
                 does = " or ".join(f'"{kind}"' for kind in fitting)
                 wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.kind}", {does} does')
+        if isinstance(task, ClassificationConfig) and c.kind == "gpt":
+            if task.predicts != "class":
+                wrong.append('model.kind = "gpt" writes the label after the text: task.predicts = "class" only')
+            if task.label_smoothing or task.class_weights != "none":
+                wrong.append('model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights')
+        if c.kind == "gpt" and self.train.transfer.mode == "frozen":
+            wrong.append('train.transfer.mode = "frozen": GPT has no head that could learn alone')
+        transfer = self.train.transfer
+        if c.kind not in ("bert", "gpt", "rnn") and (transfer.mode != "full" or transfer.layer_decay != 1):
+            wrong.append(f'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "{c.kind}"')
+        if len(set(self.seeds)) < len(self.seeds):
+            wrong.append("seeds: the same seed twice is the same training twice")
         if isinstance(c, TransformerConfig | Seq2SeqConfig):
             if c.tie_embeddings == "all" and not self.tokenizer.joint:
                 wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
@@ -213,7 +257,9 @@ def asked_options(overrides: Sequence[str]) -> dict[str, Any]:
     Names are checked here, because a predictor has arguments beside these.
     """
     options = {key.removeprefix("decode."): value for key, value in map(_key_and_value, overrides)}
-    names = list(dict.fromkeys(key.name for config in (DecodeConfig, AskConfig) for key in fields(config)))
+    names = list(
+        dict.fromkeys(key.name for config in (DecodeConfig, AskConfig, AnswerConfig) for key in fields(config))
+    )
     unknown = [f"decode.{name}" for name in options if name not in names]
     if unknown:
         raise RecipeError(f"there is no such key: {', '.join(unknown)}", where="--set", right=", ".join(names))

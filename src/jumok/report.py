@@ -54,6 +54,7 @@ class TrainingReport:
 
     def began(self, run: Run) -> None:
         self.rank = run.group.rank
+        self.recipe = run.recipe  # where epochs have become steps
         if self.rank:
             return
         parameters = sum(p.numel() for p in run.model.parameters())
@@ -157,11 +158,28 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     console.print(table)
     if "before" in result:
         _print_before_and_after(console, result)
+    for name, baseline in result.get("baselines", {}).items():
+        found = ", ".join(f"{metric} {value:.2f}" for metric, value in baseline.items())
+        console.print(f"  baseline, {name.replace('_', ' ')}: {found}", style="dim")
     if "calibration_error" in result:
-        console.print(f"  calibration error: {result['calibration_error']:.2f} %", style="dim")
+        before = result.get("calibration_error_before", result["calibration_error"])
+        said = f"{result['calibration_error']:.2f} %, before calibration on dev {before:.2f} %"
+        console.print(f"  calibration error: {said}", style="dim")
     for score in result["scores"].values():
         console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
     console.print()
+
+
+def print_short_scores(console: Console, out: Path) -> None:
+    """A line for each split: the first score, and what it is to be held against."""
+    path = out / "scores.json"
+    for split, result in json.loads(path.read_text("utf-8")).items() if path.exists() else ():
+        name, score = next(iter(result["scores"].items()), ("", None))
+        if score is None:
+            continue
+        said = [f"{name} {score['value']:.2f} ({score['low']:.2f} – {score['high']:.2f})"]
+        said += [f"{what.replace('_', ' ')} {found[name]:.2f}" for what, found in result.get("baselines", {}).items()]
+        console.print(f"{split}: {', '.join(said)}", markup=False)
 
 
 def _print_before_and_after(console: Console, result: dict[str, Any]) -> None:

@@ -15,8 +15,10 @@ from jumok.card import model_card
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.errors import CheckpointError
 from jumok.hub.folder import write_model
-from jumok.predictor import load
+from jumok.models import Gpt
+from jumok.predictor import Classifier, Predictor, load
 from jumok.recipe import Recipe
+from jumok.tasks.classification import ClassificationTask
 from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
@@ -109,6 +111,10 @@ def finish(run: Run, watcher: Watcher) -> None:
     }
     if run.recipe.old_domain is not None:
         held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
+    if (temperature := _temperature(predictor, held_out["dev"])) is not None:
+        model = run.model_folder(temperature)
+        write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
+        predictor = load(run.folder.path)
     before = run.before()
     for split, examples in held_out.items():
         if examples:
@@ -116,6 +122,18 @@ def finish(run: Run, watcher: Watcher) -> None:
                 scores[split] = predictor.score(examples, done=done)[0]
                 if before is not None:
                     scores[split]["before"] = before.score(examples)[0]
+                if isinstance(run.task, ClassificationTask):
+                    scores[split]["baselines"] = run.task.baseline_scores(examples)
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+
+
+def _temperature(predictor: Predictor, dev: list[Any]) -> float | None:
+    """What makes a classifier as sure as it is right on dev; None if it has no say in that, or is always right."""
+    if not isinstance(predictor, Classifier) or any(isinstance(model, Gpt) for model in predictor.models) or not dev:
+        return None
+    believed, gold = predictor.believed(dev), predictor.targets.gold(dev)
+    if bool((predictor.targets.decided(believed) == gold).all()):
+        return None  # it could be ever more sure of itself
+    return predictor.targets.temperature(believed, gold)

@@ -11,6 +11,8 @@ from jumok.hub.folder import ModelFolder, read_model
 from jumok.text.tokenizer import Tokenizer
 
 BODY = "bert."
+BODIES = (BODY, "reader.")
+"""what names begin with that are not of a head, if there is one"""
 FEATURES = "reader.features.elmo."
 PIECES = ("embedding.weight", "bias")
 """tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
@@ -32,20 +34,23 @@ def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) ->
 def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer) -> list[str]:
     """Copy the weights of `start` into a model with this vocabulary; says what was left out on either side.
 
-    A model's body fits another's whatever their heads; heads fit if they have the same tensors. Pieces that the old
-    vocabulary does not have begin as the mean of those that it cut them into.
+    A model's body fits another's whatever their heads; heads fit if they have the same tensors, and begin anew if there
+    are other labels. Pieces that the old vocabulary does not have begin as the mean of those that it cut them into.
     """
     own = dict(model.named_parameters())
     given = _named_as(start.tensors, own)
     old = start.tokenizers.source
     given = {name: _grown(name, tensor, old, tokenizer) for name, tensor in given.items()}
-    for name in given.keys() & own.keys():
-        if given[name].shape != own[name].shape:
+    unfit = [name for name in given if name in own and given[name].shape != own[name].shape]
+    body = next((prefix for prefix in BODIES if any(name.startswith(prefix) for name in own)), "")
+    for name in unfit:
+        if name.startswith(body):
             raise RecipeError(
                 f"{name} is {list(given[name].shape)} where the recipe's model has {list(own[name].shape)}",
                 where="init",
                 right="[model] left out: it is then that of the weights",
             )
+        del given[name]
     with torch.no_grad():
         for name in given.keys() & own.keys():
             own[name].copy_(given[name])

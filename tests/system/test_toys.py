@@ -251,3 +251,64 @@ def test_same_command_again_after_the_end_changes_nothing(jumok, recipes, revers
     before = (reversed_run / "model" / "model.safetensors").read_bytes()
     jumok("train", recipes / "toy/reverse.toml", "--out", reversed_run)
     assert (reversed_run / "model" / "model.safetensors").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("recipe", "metric", "floor"),
+    [
+        ("topics", "micro_f1", 95),
+        ("similarity", "pearson", 70),
+        ("relations", "macro_f1", 95),
+        ("questions", "answer_f1", 95),
+        ("choices", "accuracy", 75),
+        ("josa", "span_f1", 95),
+        ("crf", "span_f1", 95),
+        ("verbal", "accuracy", 95),
+    ],
+)
+def test_every_task_is_learned(jumok, recipes, recipe, metric, floor):
+    out = jumok.folder / recipe
+    jumok("train", recipes / f"toy/{recipe}.toml", "--out", out)
+    result = json.loads(jumok("evaluate", out, "--json").stdout)
+    assert result["splits"]["test"]["scores"][metric]["value"] >= floor
+    asked, said = ASKED[recipe]
+    outputs = json.loads(jumok("predict", out, "--json", stdin=asked + "\n").stdout)["predictions"]
+    assert outputs[0]["text"] == said if isinstance(said, str) else said(outputs[0])
+
+
+ASKED = {
+    "topics": ("The soup was hot, but the bill was too high.", lambda found: "probabilities" in found),
+    "similarity": (
+        "a small cat sings outside today\ta small cat sings outside today",
+        lambda found: 3 < found["value"] < 7,
+    ),
+    "relations": (
+        '{"text": "Mina works at Hanbit.", "head": {"start": 0, "end": 4}, "tail": {"start": 14, "end": 20}}',
+        lambda found: found["relations"][0]["label"].startswith("employs") or found["text"] == "none",
+    ),
+    "questions": (
+        "Where does Mina live?\tMina lives in Oslo.",
+        lambda found: found["answers"] == sorted(found["answers"], key=lambda answer: -answer["probability"]),
+    ),
+    "choices": (
+        "Ada is really dirty again. The street is empty.\tAda washes with soap.\tAda watches a film.",
+        lambda found: found["label"] == 0,
+    ),
+    "josa": ("민아는 서울역에서 일한다.", lambda found: [e["text"] for e in found["entities"]][0] == "민아"),
+    "crf": ("Mina lives in Oslo", lambda found: len(found["tags"]) == 4),
+    "verbal": ("이 영화는 정말 지루하지 않다", "긍정"),
+}
+
+
+def test_several_seeds_are_one_run_with_their_mean(jumok, recipes):
+    out = jumok.folder / "seeds"
+    jumok("train", recipes / "toy/crf.toml", "--out", out, "--set", "seeds=[1,2]", "--set", "train.steps=60")
+    scores = json.loads((out / "scores.json").read_text("utf-8"))["test"]["scores"]["span_f1"]
+    each = [
+        json.loads((out / f"seed-{seed}/scores.json").read_text("utf-8"))["test"]["scores"]["span_f1"]["value"]
+        for seed in (1, 2)
+    ]
+    assert scores["values"] == each
+    assert scores["value"] == pytest.approx(sum(each) / 2, abs=1e-3)
+    assert "2 seeds" in scores["signature"]
+    assert jumok("predict", out, stdin="Mina lives in Oslo\n").stdout.count("/") == 4

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from jumok.cli import main
-from jumok.data.corpus import DocumentData
+from jumok.data.sources import DocumentData
 from jumok.doctor import Finding
 from jumok.doctor.curve import Ground, examine_curve
 from jumok.doctor.runs import examine_run, ground_of_run

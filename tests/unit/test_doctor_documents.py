@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.data.corpus import DocumentData
 from jumok.data.made import ToyStories
+from jumok.data.sources import DocumentData
 from jumok.doctor import Finding, documents, examine_data, examine_documents
 from jumok.doctor.documents import Sample, Survey, quartiles
 from jumok.text.documents import Sentence

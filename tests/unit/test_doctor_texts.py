@@ -5,15 +5,18 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.cli import main
-from jumok.data.corpus import TextData
+from jumok.data.made import ToyChoices, ToyEntailment, ToyJosa, ToyQuestions, ToyRelations, ToyTopics
+from jumok.data.sources import TextData
 from jumok.doctor import Finding, examine_data, examine_texts
 from jumok.doctor.texts import OneText, PlainLine, examine_bytes, texts_of
+from jumok.text.annotated import Choice, Entity, Mark, Marked, Question, Related
 from jumok.text.labelled import Labelled, Tagged
 
 OPINIONS = [
@@ -352,3 +355,66 @@ def test_the_doctor_refuses_options_that_do_not_fit(jumok: Jumok, arguments: str
     code, out, err = jumok("doctor", *arguments.split())
     assert (code, out) == (2, "")
     assert [word for word in words if word not in err] == []
+
+
+# spans, relations, questions and choices
+
+
+def relation(head: tuple[int, int], tail: tuple[int, int], label: str, line: int = 1) -> Related:
+    ends = [Entity(start, end, "") for start, end in (head, tail)]
+    return Related("Vela pays Mina and Omar", ends[0], ends[1], label, f"train.jsonl:{line}")
+
+
+def asked(question: str, answers: list[tuple[str, int]], line: int = 1) -> Question:
+    return Question(f"q{line}", question, "Mina lives in Oslo.", answers, f"train.json, question q{line}")
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([Marked("민아는 서울에서 일한다", [Mark(0, 2, "PER"), Mark(4, 6, "LOC")], "a.jsonl:1")], "1 texts"),
+        ([relation((0, 4), (10, 14), "pays"), relation((0, 4), (19, 23), "other", 2)], "2 pairs of entities"),
+        ([asked("Where does she live?", [("Oslo", 14)]), asked("Since when?", [], 2)], "2 questions"),
+        ([Choice("Mina is tired.", ["She sleeps.", "She flies."], i, f"a.jsonl:{i}") for i in (0, 1)][:1], "1 choices"),
+    ],
+    ids=["spans", "relations", "questions", "choices"],
+)
+def test_annotated_text_has_counts_and_no_faults_of_its_own(texts: list[OneText], said: str) -> None:
+    findings = [finding for finding in faults(examine_texts({"train": texts})) if finding.kind != "labels"]
+    assert findings == []
+    assert said in only(examine_texts({"train": texts}), "counts").message
+
+
+def test_one_pair_of_entities_with_two_labels_contradicts_itself() -> None:
+    """ChemProt has some fifty of them."""
+    texts: list[OneText] = [relation((0, 4), (10, 14), "pays"), relation((0, 4), (10, 14), "knows", 2)]
+    found = only(examine_texts({"train": texts}), "contradiction")
+    assert places(found) == ["train.jsonl:2"]
+    texts = [relation((0, 4), (10, 14), "pays"), relation((10, 14), (0, 4), "is paid", 2)]
+    assert "contradiction" not in {finding.kind for finding in examine_texts({"train": texts})}
+
+
+def test_a_question_with_two_answers_contradicts_itself() -> None:
+    texts: list[OneText] = [asked("Who?", [("Mina", 0)]), asked("Who?", [], 2), asked("Who?", [("Mina", 0)], 3)]
+    findings = examine_texts({"train": texts})
+    assert places(only(findings, "contradiction")) == ["train.json, question q2"]
+    assert places(only(findings, "duplicate")) == ["train.json, question q3"]
+
+
+def test_types_of_marked_spans_are_counted_and_compared() -> None:
+    splits: dict[str, list[OneText]] = {
+        "train": [Marked("민아는 서울에서 일한다", [Mark(0, 2, "PER"), Mark(4, 6, "LOC")], "train.jsonl:1")],
+        "dev": [Marked("빛나에서 민아가 일한다", [Mark(0, 2, "ORG")], "dev.jsonl:1")],
+    }
+    findings = examine_texts(splits)
+    messages = [finding.message for finding in findings if finding.kind == "labels"]
+    assert any("types of spans: PER 1 (50.0 %), LOC 1 (50.0 %)" in message for message in messages)
+    assert "(ORG)" in only(findings, "unknown_label").message
+
+
+@pytest.mark.parametrize("toy", [ToyTopics, ToyEntailment, ToyJosa, ToyRelations, ToyQuestions, ToyChoices])
+def test_toys_are_examined_as_data_in_files_is(toy: Any) -> None:
+    data = toy(n_train=300, n_dev=50, n_test=0)
+    findings = examine_texts({split: texts_of(data, split, seed=1) for split in ("train", "dev")})
+    assert {finding.count for finding in findings if finding.kind == "counts"} == {300, 50}
+    assert not [finding for finding in findings if finding.severity == "error"]

@@ -83,7 +83,7 @@ def test_shards_hold_what_the_files_say(files: Files, task: str) -> None:
             assert found.labels == ["O", "B-X"]
             assert [fields["tag"][i].tolist() for i in range(3)] == [[0, 1], [0, 0], [1]]
             assert [fields["first"][i].tolist() for i in range(3)] == [[0, 2], [0, 2], [0]]
-            texts = [encode(text) for text in ("a Fox", "a dog", "Cat")]
+            texts = [[*encode(text), EOS_ID] for text in ("a Fox", "a dog", "Cat")]
         case _:
             assert found.labels == []
             texts = [[*encode(text), EOS_ID] for text in ("a fox", "a dog", "the cat")]
@@ -129,24 +129,44 @@ def test_texts_that_cannot_be_trained_on_are_counted(files: Files, task: str) ->
     long = "a " * 8
     match task:
         case "classification":
-            train, counts = f"text\tlabel\na\tx\nb\ty\n\tx\n  \ty\n{long}\tx\n", [5, 2, 1]
+            train, counts = f"text\tlabel\na\tx\nb\ty\n\tx\n  \ty\n{long}\tx\n", [5, 2, 0, 1]
         case "tagging":
-            train, counts = "a O\nb X\n\n" + "a O\n" * 8 + "\n", [2, 0, 1]
+            train, counts = "a O\nb X\n\n" + "a O\n" * 8 + "\n", [2, 0, 0, 1]
         case _:
             train, counts = f"a b\n\n  \n{long}\n", [4, 2, 0]  # cut instead
     files.write("train", train)
     files.write("dev", CONTENT[task].replace("B-X", "X"))
-    facts = files.prepare(task, "train", "dev", max_len=7).train.facts
-    assert [facts[name] for name in ("read", "empty", "too_long")] == counts
+    found = files.prepare(task, "train", "dev", max_len=7)
+    facts = found.train.facts
+    assert [facts[name] for name in ("read", "empty", "too_long", "long") if name in facts] == counts
+    if task != "language_model":  # a long text is read in two windows
+        assert [len(found.train.fields["text"][i]) for i in range(len(found.train))] == {
+            "classification": [2, 2, 7, 7],
+            "tagging": [3, 7, 7],
+        }[task]
+
+
+@pytest.mark.parametrize("task", ["classification", "tagging"])
+def test_texts_that_are_too_long_may_be_cut_or_refused(files: Files, task: str) -> None:
+    train = {"classification": f"text\tlabel\nb\ty\n{'a ' * 8}\tx\n", "tagging": "b X\n\n" + "a O\n" * 8}[task]
+    path = files.write("train", train)
+    files.write("dev", CONTENT[task].replace("B-X", "X"))
+    cut = files.prepare(task, "train", "dev", max_len=7, long_texts="truncate")
+    assert [len(cut.train.fields["text"][i]) for i in range(len(cut.train))] == [2, 7]
+    assert cut.train.facts["long"] == 1
+    with pytest.raises(DataError, match="a text of 8 pieces, where there is room for 6") as caught:
+        files.prepare(task, "train", "dev", max_len=7, long_texts="refuse")
+    assert caught.value.where == f"{path}:3"
+    windows = [files.prepare(task, "train", "dev", max_len=7, stride=stride).train.folder for stride in (0, 3)]
+    assert len({*windows, cut.train.folder}) == 3  # each is prepared for itself
 
 
 @pytest.mark.parametrize(
     ("task", "train", "what"),
     [
         ("classification", "text\tlabel\na\tx\nb\tx\n", "1 label in the training data"),
-        ("classification", f"text\tlabel\n{'a ' * 9}\tx\n{'b ' * 9}\ty\n", "empty corpus: 2 texts read"),
+        ("classification", "text\tlabel\n \tx\n\ty\n", "empty corpus"),
         ("tagging", "a O\nb O\n", "1 tag in the training data"),
-        ("tagging", "a O\nb X\n" * 9, "empty corpus: 1 sentences read, 1 too long"),
         ("language_model", "\n  \n", "empty corpus"),
         ("classification", "text\tlabel\n", "empty corpus"),
         ("tagging", "", "empty corpus"),

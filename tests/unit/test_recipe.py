@@ -8,17 +8,30 @@ from typing import Any
 
 import pytest
 
-from jumok.data.corpus import DataConfig, LabelledData, ParallelData, TaggedData, TextData
 from jumok.data.made import SyntheticData
+from jumok.data.sources import (
+    ChoiceData,
+    DataConfig,
+    LabelledData,
+    ParallelData,
+    QuestionData,
+    RelationData,
+    TaggedData,
+    TextData,
+)
 from jumok.decode.search import DecodeConfig
 from jumok.errors import RecipeError
 from jumok.models import ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe, TaskConfig, asked_options, load_recipe, parse_recipe, recipe_tree
+from jumok.tasks.answering import AnsweringConfig
+from jumok.tasks.choice import ChoiceConfig
 from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.language_model import LanguageModelConfig
+from jumok.tasks.relation import RelationConfig
 from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vocabulary import TokenizerConfig
+from jumok.train.layers import TransferConfig
 from jumok.train.loop import TrainConfig
 
 SYNTHETIC = {"kind": "synthetic", "problem": "reverse"}
@@ -195,8 +208,9 @@ def test_missing_keys_are_named() -> None:
 
 
 def test_the_kinds_of_data_are_named() -> None:
-    files = "'parallel', 'synthetic', 'labelled', 'tagged', 'text', 'documents'"
-    kinds = f"{files}, 'toy_reviews', 'toy_names', 'toy_grammar', 'toy_stories'"
+    files = "'parallel', 'synthetic', 'labelled', 'tagged', 'relations', 'questions', 'choices', 'text', 'documents'"
+    toys = "'toy_reviews', 'toy_topics', 'toy_similarity', 'toy_entailment', 'toy_names', 'toy_josa', 'toy_relations'"
+    kinds = f"{files}, {toys}, 'toy_questions', 'toy_choices', 'toy_grammar', 'toy_stories'"
     assert mistakes({"data": {"kind": "web"}}) == {"data.kind": f"must be one of {kinds} (got 'web')"}
     assert mistakes({"data": {"problem": "reverse"}}) == {"data.kind": "is missing"}
 
@@ -228,7 +242,24 @@ def test_impossible_relations_are_named(tree: dict[str, Any], path: str, message
         ({"model": {"dropout": 1.0}}, "model.dropout", "must be below 1 (got 1.0)"),
         ({"model": {"dropout": -0.5}}, "model.dropout", "must be at least 0 (got -0.5)"),
         ({"task": {"label_smoothing": 1.0}}, "task.label_smoothing", "must be below 1 (got 1.0)"),
-        ({"train": {"save_every": 0, "final": "best"}}, "train.save_every", "must be at least 1 (got 0)"),
+        ({"train": {"save_every": 0, "final": "best"}}, "train.save_every", "must be over 0 (got 0)"),
+        ({"train": {"evaluate_every": "x"}}, "train.evaluate_every", "must be a number (got 'x')"),
+        ({"train": {"evaluate_every": 0}}, "train.evaluate_every", "must be over 0 (got 0)"),
+        ({"train": {"evaluate_every": True}}, "train.evaluate_every", "must be a number (got True)"),
+        (
+            {"train": {"evaluate_every": 1.5}},
+            "train.evaluate_every",
+            "must be a whole number, or below 1 a share of all (got 1.5)",
+        ),
+        (
+            {"train": {"optimizer": {"warmup": 1.0}}},
+            "train.optimizer.warmup",
+            "must be a whole number, or below 1 a share of all (got 1.0)",
+        ),
+        ({"train": {"transfer": {"unfreeze_every": -2}}}, "train.transfer.unfreeze_every", "must be over 0 (got -2)"),
+        ({"train": {"transfer": {"layer_decay": 1.1}}}, "train.transfer.layer_decay", "must be at most 1 (got 1.1)"),
+        ({"train": {"epochs": 0}}, "train.epochs", "must be at least 1 (got 0)"),
+        ({"train": {"epochs": 1.5}}, "train.epochs", "must be a whole number (got 1.5)"),
         ({"train": {"optimizer": {"warmup": -1}}}, "train.optimizer.warmup", "must be at least 0 (got -1)"),
         ({"data": {**PARALLEL, "max_len": 0}}, "data.max_len", "must be at least 1 (got 0)"),
         ({"data": {**PARALLEL, "dev": [""] * 3}}, "data.dev", "must have at most 2 items, not 3 (got ['', '', ''])"),
@@ -555,6 +586,9 @@ DATA: dict[str, DataConfig] = {
     "synthetic": SyntheticData(problem="copy"),
     "labelled": LabelledData(),
     "tagged": TaggedData(),
+    "relations": RelationData(),
+    "questions": QuestionData(),
+    "choices": ChoiceData(),
     "text": TextData(),
 }
 MODELS: dict[str, ModelConfig] = {"transformer": TransformerConfig(), "seq2seq": Seq2SeqConfig(), "rnn": RnnConfig()}
@@ -565,7 +599,22 @@ FITS: dict[str, tuple[TaskConfig, set[str], set[str], set[str]]] = {
         {"transformer", "seq2seq"},
         {"perplexity", "bleu", "exact_match"},
     ),
-    "classification": (ClassificationConfig(), {"labelled"}, {"rnn"}, {"perplexity", "accuracy", "macro_f1"}),
+    "classification": (ClassificationConfig(), {"labelled"}, {"rnn"}, {"perplexity", "accuracy", "macro_f1", "mcc"}),
+    "several": (
+        ClassificationConfig(predicts="labels"),
+        {"labelled"},
+        {"rnn"},
+        {"perplexity", "micro_f1", "macro_f1", "exact_match"},
+    ),
+    "number": (
+        ClassificationConfig(predicts="number"),
+        {"labelled"},
+        {"rnn"},
+        {"pearson", "spearman", "mean_absolute_error"},
+    ),
+    "relation": (RelationConfig(), {"relations"}, {"rnn"}, {"perplexity", "macro_f1", "micro_f1", "accuracy"}),
+    "answering": (AnsweringConfig(), {"questions"}, {"rnn"}, {"answer_f1", "exact_match"}),
+    "choice": (ChoiceConfig(), {"choices"}, {"rnn"}, {"perplexity", "accuracy"}),
     "tagging": (TaggingConfig(), {"tagged"}, {"rnn"}, {"perplexity", "span_f1", "tag_accuracy"}),
     "language_model": (LanguageModelConfig(), {"text"}, {"rnn"}, {"perplexity", "bits_per_byte"}),
 }
@@ -590,7 +639,7 @@ def test_what_does_not_fit_the_task_is_named_and_nothing_else(task: str) -> None
         except ValueError as error:
             said = str(error).splitlines()
         assert [line.partition(" does not fit ")[0] for line in said] == wrong
-        assert all(f'task.kind = "{task}", ' in line for line in said)
+        assert all(f'task.kind = "{config.kind}", ' in line for line in said)
 
 
 @pytest.mark.parametrize(
@@ -644,8 +693,9 @@ def test_labels_may_be_read_both_ways(task: str, data: str) -> None:
 
 @each_task
 def test_a_recipe_of_every_task_survives_being_written_and_read(task: str) -> None:
-    config, data_kinds, model_kinds, _ = FITS[task]
-    recipe = Recipe(task=config, data=DATA[min(data_kinds)], model=MODELS[min(model_kinds)])
+    config, data_kinds, model_kinds, metrics = FITS[task]
+    train = TrainConfig(metric=min(metrics))  # type: ignore[arg-type]
+    recipe = Recipe(task=config, data=DATA[min(data_kinds)], model=MODELS[min(model_kinds)], train=train)
     assert parse_recipe(recipe_tree(recipe), where="x") == recipe
 
 
@@ -663,3 +713,136 @@ def test_listed_files_are_found(kind: str, write: Write, tmp_path: Path, monkeyp
     assert (data.files("train"), data.files("dev")) == ([str(tmp_path / "train")], [str(tmp_path / "data" / "dev")])  # type: ignore[union-attr]
     with pytest.raises(RecipeError, match="no such data file: nowhere"):
         load_recipe(write(text + 'test = ["nowhere"]\n'))
+
+
+# fine-tuning
+
+LABELLED: dict[str, Any] = {"task": {"kind": "classification"}, "data": {"kind": "labelled"}}
+GPT = {"model": {"kind": "gpt"}, "tokenizer": {"kind": "byte_bpe"}}
+BERT = {"model": {"kind": "bert"}, "tokenizer": {"kind": "wordpiece"}}
+RNN = {"model": {"kind": "rnn"}}
+
+
+@pytest.mark.parametrize(
+    ("tree", "said"),
+    [
+        (
+            {**LABELLED, **RNN, "task": {"kind": "classification", "predicts": "number"}},
+            'train.metric = "perplexity" does not fit task.kind = "classification", "pearson" or "spearman"',
+        ),
+        (
+            {**LABELLED, **RNN, "train": {"metric": "pearson"}},
+            'train.metric = "pearson" does not fit task.kind = "classification", "perplexity" or "accuracy"',
+        ),
+        (
+            {**LABELLED, **GPT, "task": {"kind": "classification", "predicts": "labels"}},
+            'model.kind = "gpt" writes the label after the text: task.predicts = "class" only',
+        ),
+        (
+            {**LABELLED, **GPT, "task": {"kind": "classification", "label_smoothing": 0.1}},
+            'model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights',
+        ),
+        (
+            {**LABELLED, **GPT, "task": {"kind": "classification", "class_weights": "balanced"}},
+            'model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights',
+        ),
+        (
+            {**LABELLED, **GPT, "train": {"transfer": {"mode": "frozen"}}},
+            'train.transfer.mode = "frozen": GPT has no head that could learn alone',
+        ),
+        (
+            {"data": SYNTHETIC, "train": {"transfer": {"mode": "gradual"}}},
+            'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "transformer"',
+        ),
+        (
+            {"data": SYNTHETIC, "train": {"transfer": {"layer_decay": 0.9}}},
+            'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "transformer"',
+        ),
+        ({"data": SYNTHETIC, "seeds": [1, 2, 1]}, "seeds: the same seed twice is the same training twice"),
+        (
+            {"task": {"kind": "tagging"}, "data": {"kind": "tagged"}, **GPT},
+            'model.kind = "gpt" does not fit task.kind = "tagging", "rnn" or "bert" does',
+        ),
+        (
+            {**LABELLED, **BERT, "data": {"kind": "labelled", "max_len": 600}},
+            "data.max_len = 600 must not be over model.max_len = 512",
+        ),
+    ],
+)
+def test_what_fine_tuning_cannot_be(tree: dict[str, Any], said: str) -> None:
+    (found,) = mistakes(tree).values()
+    assert found.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("tree", "path", "message"),
+    [
+        (
+            {**LABELLED, **RNN, "task": {"kind": "classification", "crf": True}},
+            "task.crf",
+            'there is no such key when task.kind is "classification"; it belongs to "tagging"',
+        ),
+        (
+            {"task": {"kind": "choice", "no_answer": True}, "data": {"kind": "choices"}, **RNN},
+            "task.no_answer",
+            'there is no such key when task.kind is "choice"; it belongs to "answering"',
+        ),
+        (
+            {**LABELLED, **RNN, "task": {"kind": "classification", "class_weights": "even"}},
+            "task.class_weights",
+            "must be 'none' or 'balanced' or a table of keys and values (got 'even')",
+        ),
+        (
+            {**LABELLED, **RNN, "task": {"kind": "classification", "class_weights": {"a": 1, "b": 0}}},
+            "task.class_weights.b",
+            "must be over 0 (got 0)",
+        ),
+        (
+            {**LABELLED, **RNN, "data": {"kind": "labelled", "max_len": 4}},
+            "data.max_len",
+            "must be at least 5 (got 4)",
+        ),
+        (
+            {**LABELLED, **RNN, "data": {"kind": "toy_reviews", "max_len": 4}},
+            "data.max_len",
+            "must be at least 5 (got 4)",
+        ),
+        (
+            {**LABELLED, **RNN, "data": {"kind": "labelled", "long_texts": "cut"}},
+            "data.long_texts",
+            "must be 'windows', 'truncate' or 'refuse' (got 'cut')",
+        ),
+        ({"data": SYNTHETIC, "seeds": [1, -1]}, "seeds.1", "must be at least 0 (got -1)"),
+        (
+            {"data": SYNTHETIC, "train": {"transfer": {"mode": "thawed"}}},
+            "train.transfer.mode",
+            "must be 'full', 'frozen' or 'gradual' (got 'thawed')",
+        ),
+    ],
+)
+def test_keys_of_fine_tuning_are_named_once_and_in_plain_words(tree: dict[str, Any], path: str, message: str) -> None:
+    assert mistakes(tree) == {path: message}
+
+
+def test_several_wrong_weights_are_all_named() -> None:
+    weights = {"a": 0, "b": "x", "c": 1.5}
+    tree = {**LABELLED, **RNN, "task": {"kind": "classification", "class_weights": weights}}
+    assert mistakes(tree) == {
+        "task.class_weights.a": "must be over 0 (got 0)",
+        "task.class_weights.b": "must be a number (got 'x')",
+    }
+
+
+def test_what_fine_tuning_can_be() -> None:
+    transfer = {"mode": "gradual", "unfreeze_every": 0.05, "layer_decay": 0.9}
+    train = {"epochs": 3, "evaluate_every": 0.1, "save_every": 0.5, "transfer": transfer}
+    train["optimizer"] = {"schedule": "linear", "learning_rate": 2e-5, "warmup": 0.06}
+    weights = {"class_weights": {"a": 2.0}}
+    recipe = parse_recipe(
+        {**LABELLED, **BERT, "task": {**LABELLED["task"], **weights}, "train": train, "seeds": [1, 2]}, where="x"
+    )
+    assert recipe.train.transfer == TransferConfig(mode="gradual", unfreeze_every=0.05, layer_decay=0.9)
+    assert (recipe.train.evaluate_every, recipe.train.optimizer.warmup, recipe.seeds) == (0.1, 0.06, [1, 2])
+    assert parse_recipe(recipe_tree(recipe), where="x") == recipe
+    assert parse_recipe({**LABELLED, **GPT, "train": {"transfer": {"mode": "gradual"}}}, where="x").model.kind == "gpt"
+    assert parse_recipe({**LABELLED, **RNN, "train": {"transfer": {"mode": "frozen"}}}, where="x").model.kind == "rnn"

@@ -5,7 +5,17 @@ import torch
 
 from jumok.errors import RecipeError
 from jumok.hub.folder import ModelFolder
-from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models import (
+    Bert,
+    BertClassifier,
+    BertConfig,
+    BertPretraining,
+    BertRelation,
+    BertTagger,
+    RnnClassifier,
+    RnnConfig,
+    RnnLanguageModel,
+)
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 from jumok.train.checkpoint import unique_tensors
@@ -72,3 +82,37 @@ def test_another_size_is_refused_by_name(tokenizer: Tokenizer) -> None:
     wide = BertConfig(d_model=16, d_ff=12, n_heads=2, n_layers=1, max_len=16)
     with pytest.raises(RecipeError, match=r"\[60, 8\]|8\] where|is \["):
         begin_with(BertPretraining(wide, vocab=tokenizer.vocab_size), start, tokenizer)
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_a_head_of_other_labels_begins_anew(tokenizer: Tokenizer, n: int) -> None:
+    """A judge of three labels goes on as one of two: its body is kept, its last layer is not."""
+    start = folder(BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=3), tokenizer)
+    model = BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=n)
+    notes = begin_with(model, start, tokenizer)
+    assert all(torch.equal(t, start.tensors[f"bert.{name}"]) for name, t in model.bert.named_parameters())
+    if n == 3:
+        assert notes == []
+        assert torch.equal(model.output.weight, start.tensors["output.weight"])
+    else:
+        assert notes == ["not among the weights to begin with, so that they begin anew: output.bias, output.weight"]
+        assert torch.equal(model.output.bias, torch.zeros(2))
+
+
+def test_a_head_of_another_task_begins_anew(tokenizer: Tokenizer) -> None:
+    start = folder(BertTagger(CONFIG, vocab=tokenizer.vocab_size, n_labels=5, crf=True), tokenizer)
+    model = BertRelation(CONFIG, vocab=tokenizer.vocab_size, n_labels=4)
+    notes = begin_with(model, start, tokenizer)
+    assert torch.equal(model.bert.embedding.weight, start.tensors["bert.embedding.weight"])
+    assert any("anew: w_0.bias" in note for note in notes)
+    assert any("not in this model: crf.ends" in note for note in notes)
+
+
+def test_a_recurrent_language_model_gives_its_reader() -> None:
+    words = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["the dog sees a cat"])
+    config = RnnConfig(d_embedding=4, d_hidden=6, n_layers=2)
+    start = folder(RnnLanguageModel(config, vocab=words.vocab_size), words)
+    model = RnnClassifier(config, vocab=words.vocab_size, n_labels=3)
+    notes = begin_with(model, start, words)
+    assert all(torch.equal(t, start.tensors[f"reader.{name}"]) for name, t in model.reader.named_parameters())
+    assert notes == ["not among the weights to begin with, so that they begin anew: output.bias, output.weight"]

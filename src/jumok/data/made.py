@@ -8,8 +8,10 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from jumok.config import Count, CountOrZero
-from jumok.data import synthetic, toys
+from jumok.data import annotated_toys, synthetic, toys
+from jumok.data.files import LongRule, WindowSize
 from jumok.data.synthetic import Split
+from jumok.text.annotated import Choice, Marked, Question, Related
 from jumok.text.documents import Sentence
 from jumok.text.formats import Pair
 from jumok.text.labelled import Labelled, Tagged
@@ -71,7 +73,19 @@ class ToyData(MadeData):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToyReviews(ToyData):
+class WindowedToy(ToyData):
+    """What the made data has in common whose texts may be longer than a model reads at once."""
+
+    max_len: WindowSize = 256
+    """the pieces that a model reads at once; `long_texts` says what becomes of more"""
+    long_texts: LongRule = "windows"
+    """a text of more than max_len pieces is read in windows that overlap, at its beginning only, or is an error"""
+    stride: CountOrZero = 64
+    """pieces that neighbouring windows share, at most half of one"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyReviews(WindowedToy):
     """Made Korean opinions, good or bad, some of them negated."""
 
     kind: Literal["toy_reviews"] = "toy_reviews"
@@ -81,13 +95,83 @@ class ToyReviews(ToyData):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToyNames(ToyData):
+class ToyTopics(WindowedToy):
+    """Made English opinions with one topic or several: labels such as "food|price"."""
+
+    kind: Literal["toy_topics"] = "toy_topics"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        return annotated_toys.topics(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToySimilarity(WindowedToy):
+    """Made pairs of English descriptions, and from 0 to 5 how much they share."""
+
+    kind: Literal["toy_similarity"] = "toy_similarity"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        return annotated_toys.similarity(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyEntailment(WindowedToy):
+    """Made pairs of English sentences: entailment, contradiction or neutral."""
+
+    kind: Literal["toy_entailment"] = "toy_entailment"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
+        return annotated_toys.entailment(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyNames(WindowedToy):
     """Made English sentences with persons and places."""
 
     kind: Literal["toy_names"] = "toy_names"
 
     def read(self, split: Split, *, seed: int) -> Iterator[Tagged]:
         return toys.names(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyJosa(WindowedToy):
+    """Made Korean sentences whose persons and places, marked by characters, have particles attached."""
+
+    kind: Literal["toy_josa"] = "toy_josa"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Marked]:
+        return annotated_toys.josa(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyRelations(WindowedToy):
+    """Made English sentences about who employs or teaches whom, with the direction in the label."""
+
+    kind: Literal["toy_relations"] = "toy_relations"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Related]:
+        return annotated_toys.relations(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyQuestions(WindowedToy):
+    """Made English questions about a few facts; a quarter of them is not answered."""
+
+    kind: Literal["toy_questions"] = "toy_questions"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Question]:
+        return annotated_toys.questions(split, n=self.count(split), seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ToyChoices(WindowedToy):
+    """Made English scenes with four endings, one of which fits."""
+
+    kind: Literal["toy_choices"] = "toy_choices"
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Choice]:
+        return annotated_toys.choices(split, n=self.count(split), seed=seed)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

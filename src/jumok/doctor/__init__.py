@@ -5,8 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from jumok.data.corpus import SPLITS, Corpus, DataConfig, DocumentData, LabelledData, ParallelData, TaggedData, TextData
-from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyNames, ToyReviews, ToyStories
+from jumok.data.corpus import SPLITS, Corpus
+from jumok.data.files import WindowedData
+from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyStories, WindowedToy
+from jumok.data.sources import DataConfig, DocumentData, LabelledData, ParallelData, TaggedData, TextData
 from jumok.doctor.documents import examine_documents
 from jumok.doctor.findings import Finding, worst_first
 from jumok.doctor.outputs import examine_outputs
@@ -55,7 +57,7 @@ def examine_data(
     match data:
         case ParallelData() | SyntheticData():
             return _examine_parallel(data, seed)
-        case LabelledData() | TaggedData() | TextData() | ToyReviews() | ToyNames() | ToyGrammar():
+        case WindowedData() | TextData() | WindowedToy() | ToyGrammar():
             return _examine_one_text(data, seed)
         case DocumentData() | ToyStories():
             return _examine_documents(data, seed, recipe)

@@ -13,8 +13,9 @@ from itertools import islice
 from math import ceil, inf
 from pathlib import Path
 
-from jumok.data.corpus import SPLITS, DocumentData
+from jumok.data.corpus import SPLITS
 from jumok.data.made import ToyStories
+from jumok.data.sources import DocumentData
 from jumok.data.synthetic import Split
 from jumok.doctor.findings import (
     Finding,

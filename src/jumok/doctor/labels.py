@@ -68,6 +68,14 @@ class Labels:
                 near = range(max(i - 1, 0), min(i + 1, len(tags)))
                 self._tallies[fault].add(where, " ".join(f"{words[k]}/{tags[k]}" for k in near))
 
+    def add_types(self, types: Sequence[str], where: str) -> None:
+        """The types of spans that are marked without tags."""
+        self._is_tagged = True
+        self._labels.update(types)
+        self._types.update(types)
+        for kind in types:
+            self._first.setdefault(kind, where)
+
     def examine(self, name: str, train: "Labels | None") -> list[Finding]:
         """The findings of a split of this name, beside the training data if it is another split."""
         if not self._labels:

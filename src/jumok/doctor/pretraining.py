@@ -12,8 +12,9 @@ from math import exp, log, sqrt
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.corpus import Corpus, DocumentData, Texts
+from jumok.data.corpus import Corpus, Texts
 from jumok.data.made import ToyStories
+from jumok.data.sources import DocumentData
 from jumok.doctor.curve import Ground
 from jumok.doctor.documents import Survey, quartiles
 from jumok.doctor.findings import Finding, Severity, count_words, example, finding

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from jumok.data.corpus import DocumentData
 from jumok.data.made import ToyStories
+from jumok.data.sources import DocumentData
 from jumok.doctor.curve import Ground, examine_curve
 from jumok.doctor.documents import Survey
 from jumok.doctor.findings import Finding, finding, worst_first

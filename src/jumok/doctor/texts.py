@@ -1,4 +1,4 @@
-"""What is wrong with labelled texts, tagged sentences and plain text: in each split, and between the splits."""
+"""What is wrong with annotated texts and plain text: in each split, and between the splits."""
 
 from array import array
 from collections import defaultdict
@@ -9,8 +9,19 @@ from pathlib import Path
 
 import numpy as np
 
-from jumok.data.corpus import LabelledData, TaggedData, TextData
-from jumok.data.made import ToyGrammar, ToyNames, ToyReviews
+from jumok.data.made import (
+    ToyChoices,
+    ToyEntailment,
+    ToyGrammar,
+    ToyJosa,
+    ToyNames,
+    ToyQuestions,
+    ToyRelations,
+    ToyReviews,
+    ToySimilarity,
+    ToyTopics,
+)
+from jumok.data.sources import ChoiceData, LabelledData, QuestionData, RelationData, TaggedData, TextData
 from jumok.data.synthetic import Split
 from jumok.doctor.findings import (
     Finding,
@@ -26,11 +37,14 @@ from jumok.doctor.findings import (
 )
 from jumok.doctor.labels import Labels
 from jumok.errors import DataError
+from jumok.text.annotated import Choice, Marked, Question, Related
 from jumok.text.formats import read_lines
 from jumok.text.labelled import Labelled, Tagged
 from jumok.text.language import WORD, Language
 
-OneTextData = LabelledData | ToyReviews | TaggedData | ToyNames | TextData | ToyGrammar
+FiledText = LabelledData | TaggedData | RelationData | QuestionData | ChoiceData | TextData
+MadeText = ToyReviews | ToyTopics | ToySimilarity | ToyEntailment | ToyNames | ToyJosa | ToyRelations | ToyQuestions
+OneTextData = FiledText | MadeText | ToyChoices | ToyGrammar
 
 # fmt: off
 _RULES: dict[str, Rule] = {
@@ -48,7 +62,7 @@ _RULES: dict[str, Rule] = {
     "contradiction": ("contradiction", 0.01, 0.1, "{things} that stand earlier in the split with another {answer}",
         "A model can learn only one of the two: decide which is right, or leave both out"),
     "over_long": ("over_long", 0.01, inf, "{things} of more than {max_words} words", "Often these are lines that were"
-        " joined: split them; what has more pieces than data.max_len is left out of training"),
+        " joined: split them; of what has more pieces than data.max_len, data.long_texts says what becomes"),
     "long_line": ("over_long", inf, inf, "lines of more than {max_words} words", "Training cuts a line into parts of"
         " data.max_len pieces, which is fine for paragraphs"),
     "wrong_language": ("wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "The model learns"
@@ -70,10 +84,14 @@ class PlainLine:
     where: str
 
 
-OneText = Labelled | Tagged | PlainLine
+OneText = Labelled | Tagged | Marked | Related | Question | Choice | PlainLine
 _CALLED: dict[type[OneText], tuple[str, str]] = {
     Labelled: ("texts", "label"),
     Tagged: ("sentences", "sequence of tags"),
+    Marked: ("texts", "set of spans"),
+    Related: ("pairs of entities", "label"),
+    Question: ("questions", "answer"),
+    Choice: ("choices", "label"),
     PlainLine: ("lines", ""),
 }
 
@@ -158,10 +176,12 @@ class _Split:
         self.n += 1
         self.called = _CALLED[type(example)]
         match example:
-            case Labelled():
-                self.labels.add_label(example.label, example.where)
+            case Labelled() | Related() | Choice():
+                self.labels.add_label(str(example.label), example.where)
             case Tagged():
                 self.labels.add_tags(example.words, example.tags, example.where)
+            case Marked():
+                self.labels.add_types([mark.label for mark in example.marks], example.where)
         *written, answer = _text_and_answer(example)
         parts = [folded(part) for part in written]
         if any(map(is_decomposed, written)):
@@ -181,7 +201,7 @@ class _Split:
             self._found("long_line" if isinstance(example, PlainLine) else "over_long", example)
         if self._language and any(map(self._language.excludes, parts)):
             self._found("wrong_language", example)
-        if not isinstance(example, Labelled) and count_words(" ".join(WORD.findall(parts[0]))) < _SHORT:
+        if isinstance(example, Tagged | Marked | PlainLine) and count_words(" ".join(WORD.findall(parts[0]))) < _SHORT:
             return None, None
         text = "\n".join(parts)
         hashes = hash_of(f"{text}\n\n{answer}"), hash_of(text)
@@ -206,15 +226,32 @@ class _Split:
 
 
 def _text_and_answer(example: OneText) -> tuple[str, ...]:
-    """The text, or both texts of a pair, and last what is said of it, which is nothing for plain text."""
+    """The text, or all texts of several, and last what is said of them, which is nothing for plain text."""
     match example:
         case Labelled():
             return (example.text, *([] if example.pair is None else [example.pair]), example.label)
         case Tagged():
             return " ".join(example.words), " ".join(example.tags)
+        case Marked():
+            return example.text, " ".join(f"{mark.label}:{mark.start}-{mark.end}" for mark in example.marks)
+        case Related():
+            return _with_entities(example), example.label
+        case Question():
+            return example.context, example.question, " | ".join(sorted({text for text, _ in example.answers}))
+        case Choice():
+            return example.context, *example.endings, str(example.label)
         case PlainLine():
             return example.text, ""
 
 
 def _shown(example: OneText) -> tuple[str, ...]:
     return (example.text,) if isinstance(example, PlainLine) else _text_and_answer(example)
+
+
+def _with_entities(example: Related) -> str:
+    """The text with its head and tail in brackets: with others it is another example."""
+    text = example.text
+    brackets = [(example.head.start, "["), (example.head.end, "]"), (example.tail.start, "<"), (example.tail.end, ">")]
+    for place, bracket in sorted(brackets, reverse=True):
+        text = text[:place] + bracket + text[place:]
+    return text

@@ -1,7 +1,7 @@
 """BERT as a Hugging Face folder: its names, its config, and which head is which task."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +11,7 @@ from pydantic import Field
 from torch import Tensor
 
 from jumok.config import Count, Positive, Share
+from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
 from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.bert import BertConfig
@@ -22,10 +23,16 @@ TASKS = {
     "BertForPreTraining": "pretraining",
     "BertForMaskedLM": "pretraining",
     "BertForSequenceClassification": "classification",
+    "BertForMultipleChoice": "choice",
     "BertForTokenClassification": "tagging",
     "BertForQuestionAnswering": "answering",
 }
-ONE_LABEL = "single_label_classification"
+PROBLEMS = {
+    "class": "single_label_classification",
+    "labels": "multi_label_classification",
+    "number": "regression",
+}
+"""what a classifier predicts, and how their config.json says it"""
 WORDS = "embeddings.word_embeddings.weight"
 BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")
 POOLER = re.compile(r"^(bert\.)?pooler\.")
@@ -66,6 +73,8 @@ class TheirConfig:
             refused.append("add_cross_attention: jumok's BERT attends to itself only (got true)")
         if self.hidden_size % self.num_attention_heads:
             refused.append("hidden_size: must be divisible by num_attention_heads")
+        if self.problem_type is not None and self.problem_type not in PROBLEMS.values():
+            refused.append(f'problem_type: "{self.problem_type}" is none of {", ".join(PROBLEMS.values())}')
         if self.id2label is not None and self.id2label.keys() != {str(i) for i in range(len(self.id2label))}:
             refused.append('id2label: must have the keys "0", "1", "2" and so on')
         if refused:
@@ -88,6 +97,11 @@ class TheirConfig:
     def labels(self, n: int) -> list[str]:
         """The names of n labels; without a name they have a number."""
         return [self.id2label[str(i)] if self.id2label else f"LABEL_{i}" for i in range(n)]
+
+    def predicts(self, n: int) -> str:
+        """What a classifier with n outputs is for; where it does not say, one output is a number."""
+        problem = self.problem_type or PROBLEMS["class" if n > 1 else "number"]
+        return next(ours for ours, theirs in PROBLEMS.items() if theirs == problem)
 
 
 def open_bert(
@@ -115,17 +129,24 @@ def open_bert(
             facts["task"]["next_sentence"] = head.next_sentence
         case "answering":
             facts["labels"] = list(START_AND_END)
-        case _:
+        case "classification" | "tagging":
             facts["labels"] = theirs.labels(head.n_labels)
     if task == "classification":
-        facts["problem_type"] = theirs.problem_type or (ONE_LABEL if head.n_labels > 1 else "regression")
+        facts["task"]["predicts"] = predicts = theirs.predicts(head.n_labels)
+        if predicts == "number":
+            facts["labels"] = []
+        if predicts == "number" and head.n_labels != 1:
+            what = f'problem_type "regression" with {head.n_labels} outputs: jumok predicts one number'
+            raise CheckpointError(what, where=folder / CONFIG, right="a model with one output")
     return c, ours, facts
 
 
-def bert_obstacle(task: str, tokenizer: Tokenizer) -> str | None:
-    """Why there is no Hugging Face folder for a BERT; None if there is."""
+def bert_obstacle(task: str, tensors: Iterable[str], tokenizer: Tokenizer) -> str | None:
+    """Why there is no Hugging Face folder for a BERT with these tensors; None if there is."""
     if task not in TASKS.values():
         return f"transformers has no BERT whose task is {task}"
+    if any(name.startswith("crf.") for name in tensors):
+        return "transformers has no BERT with a CRF"
     if tokenizer.layout is not BERT:
         return f"its vocabulary lacks BERT's special pieces ({', '.join(BERT.specials)})"
     return None
@@ -135,12 +156,12 @@ def to_bert(
     tensors: Mapping[str, Tensor], c: BertConfig, tokenizer: Tokenizer, facts: Mapping[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """config.json and the tensors, for `transformers` to open."""
-    task, labels = facts["task"]["kind"], facts.get("labels", [])
+    task = facts["task"]["kind"]
     head = _Head(
         task,
         pooler=any(name.endswith("pooler.weight") for name in tensors),
         next_sentence="next_sentence.weight" in tensors,
-        n_labels=len(START_AND_END if task == "answering" else labels),
+        n_labels=len(tensors.get("output.bias", ())),
     )
     config: dict[str, Any] = {
         "model_type": "bert",
@@ -164,10 +185,11 @@ def to_bert(
         "torch_dtype": "float32",
     }
     if task in ("classification", "tagging"):
+        labels = facts["labels"] or ["LABEL_0"]  # they count outputs by their names, and a number has none
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
     if task == "classification":
-        config["problem_type"] = facts.get("problem_type", ONE_LABEL)
+        config["problem_type"] = PROBLEMS[facts["task"]["predicts"]]
     prefix = "" if task == "embedding" else "bert."
     return config, to_theirs(tensors, _names(c, tokenizer.vocab_size, head, prefix))
 
@@ -185,11 +207,16 @@ class _Head:
     def of(cls, task: str, tensors: Mapping[str, Tensor], theirs: TheirConfig) -> "_Head":
         """By the task, and by what there is: masked-word models were saved with and without the second objective."""
         next_sentence = task == "pretraining" and NEXT_SENTENCE in tensors
-        pooler = {"embedding": any(map(POOLER.search, tensors)), "pretraining": next_sentence, "classification": True}
+        match task:
+            case "embedding":
+                pooler = any(map(POOLER.search, tensors))
+            case "pretraining":
+                pooler = next_sentence
+            case _:
+                pooler = task in ("classification", "choice")
         n_labels = len(theirs.id2label or tensors.get("classifier.bias", torch.empty(0)).flatten())
-        if task == "answering":
-            n_labels = len(START_AND_END)
-        return cls(task, pooler.get(task, False), next_sentence, n_labels)
+        n_labels = {"answering": len(START_AND_END), "choice": 1}.get(task, n_labels)  # whatever id2label has
+        return cls(task, pooler, next_sentence, n_labels)
 
     @property
     def architecture(self) -> str:
@@ -225,7 +252,7 @@ def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
             names.append(Name("bias", "cls.predictions.bias", (vocab,)))
             if head.next_sentence:
                 names += linear("next_sentence", "cls.seq_relationship", 2, d)
-        case "classification" | "tagging":
+        case "classification" | "choice" | "tagging":
             names += linear("output", "classifier", head.n_labels, d)
         case "answering":
             names += linear("output", "qa_outputs", head.n_labels, d)

@@ -20,7 +20,7 @@ from jumok.models.gpt import GptConfig
 from jumok.text.tokenizer import Tokenizer
 
 ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
-TASK = "language_model"
+WRITTEN = ("language_model", "classification")  # a label is a text too, and is written like any other
 BUFFERS = re.compile(r"\.attn\.(bias|masked_bias)$")  # the causal mask, as old files keep it
 QKV = "self_attention.w_qkv"
 LINEAR = re.compile(r"\.w_\w+\.weight$")
@@ -83,13 +83,13 @@ def open_gpt2(
     prefix = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
     tensors = without_copies(tensors, {"lm_head.weight": f"{prefix}wte.weight"}, where=folder)
     found = to_ours(tensors, _names(c, theirs.vocab_size, prefix), where=folder)
-    facts = {"task": {"kind": TASK}, "language": "", "max_len": c.max_len}
+    facts = {"task": {"kind": WRITTEN[0]}, "language": "", "max_len": c.max_len}
     return c, _apart(found), facts
 
 
 def gpt2_obstacle(task: str) -> str | None:
     """Why there is no Hugging Face folder for a GPT; None if there is."""
-    return None if task == TASK else f"transformers has no GPT-2 whose task is {task}"
+    return None if task in WRITTEN else f"transformers has no GPT-2 whose task is {task}"
 
 
 def to_gpt2(

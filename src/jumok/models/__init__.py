@@ -1,6 +1,7 @@
 """One paper, one file, its config above it; here the closed unions that the rest of the house chooses from."""
 
-from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models.bert import Bert, BertConfig, BertPretraining
+from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
 from jumok.models.elmo import Elmo, ElmoConfig
 from jumok.models.gpt import Gpt, GptConfig
 from jumok.models.rnn import RnnClassifier, RnnConfig, RnnLanguageModel, RnnTagger
@@ -21,6 +22,7 @@ Model = (
     | BertPretraining
     | BertClassifier
     | BertTagger
+    | BertRelation
     | Gpt
     | Elmo
 )
@@ -30,6 +32,7 @@ __all__ = [
     "BertClassifier",
     "BertConfig",
     "BertPretraining",
+    "BertRelation",
     "BertTagger",
     "Elmo",
     "ElmoConfig",

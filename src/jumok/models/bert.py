@@ -1,9 +1,10 @@
-"""Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers": the encoder and its heads.
+"""Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers": the encoder and how it is trained.
 
-B batch, S positions, D d_model, V vocabulary, L labels. Masks are bool, True = may be attended to. A row may hold
-several texts one after the other, each with its own positions, if the mask keeps them apart.
+B batch, S positions, D d_model, V vocabulary. Masks are bool, True = may be attended to. A row may hold several texts
+one after the other, each with its own positions, if the mask keeps them apart.
 """
 
+from collections.abc import MutableSequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,7 +13,7 @@ from torch import Tensor, nn
 
 from jumok.config import Count, Positive
 from jumok.nn.dropout import Dropout
-from jumok.nn.transformer import Activation, BodyConfig, Stack, activate
+from jumok.nn.transformer import Activation, Block, BodyConfig, Stack, activate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -54,7 +55,7 @@ class Bert(nn.Module):
         *,
         positions: Tensor | None = None,
         weights: list[Tensor] | None = None,
-        states: list[Tensor] | None = None,
+        states: MutableSequence[Tensor] | None = None,
     ) -> Tensor:
         """ids and segments [B, S]; mask [B, S] of what is there, or [B, S, S] of who sees whom; hidden [B, S, D].
 
@@ -72,6 +73,14 @@ class Bert(nn.Module):
         assert self.pooler is not None
         pooled: Tensor = self.pooler(first).tanh()
         return pooled
+
+    def first_looks(self, x: Tensor, mask: Tensor) -> Tensor:
+        """[B, S]: where `[CLS]` looks in the last layer, which reads x [B, S, D]; mean over heads; mask [B, S]."""
+        last, found = self.stack.layers[-1], list[Tensor]()
+        assert isinstance(last, Block)
+        keys_values = last.self_attention.keys_values(x)
+        last.self_attention(x[:, :1], keys_values, mask[:, None, None], weights=found)
+        return found[0][:, :, 0].mean(dim=1)
 
     @property
     def device(self) -> torch.device:
@@ -117,48 +126,6 @@ class BertPretraining(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.bias.device
-
-
-class BertClassifier(nn.Module):
-    """A label for a text or a pair of texts, from what `[CLS]` says."""
-
-    def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
-        super().__init__()
-        self.config = c
-        self.bert = Bert(c, vocab=vocab)
-        self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_model, n_labels)
-        initialise(self.output)
-
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
-        """Logits [B, L]."""
-        logits: Tensor = self.output(self.dropout(self.bert.pool(self.bert(ids, segments, mask)[:, 0])))
-        return logits
-
-    @property
-    def device(self) -> torch.device:
-        return self.output.weight.device
-
-
-class BertTagger(nn.Module):
-    """A label for every position; with two labels, the start and the end of an answer."""
-
-    def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
-        super().__init__()
-        self.config = c
-        self.bert = Bert(c, vocab=vocab, pooler=False)
-        self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_model, n_labels)
-        initialise(self.output)
-
-    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
-        """Logits [B, S, L]."""
-        logits: Tensor = self.output(self.dropout(self.bert(ids, segments, mask)))
-        return logits
-
-    @property
-    def device(self) -> torch.device:
-        return self.output.weight.device
 
 
 def initialise(module: nn.Module) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from jumok.config import Count, Share
 from jumok.models.elmo import Elmo, ElmoConfig, ElmoFeatures
 from jumok.nn.attention import AdditiveScore, attend
+from jumok.nn.crf import Crf
 from jumok.nn.dropout import Dropout
 from jumok.nn.recurrent import Cell, Recurrent, State
 
@@ -91,8 +92,11 @@ class RnnClassifier(nn.Module):
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
 
-    def forward(self, ids: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
-        """ids [B, S]; logits [B, L]. Given a list, the attention over the words [B, S] is appended, if there is any."""
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
+        """ids [B, S]; logits [B, L]. Given a list, the attention over the words [B, S] is appended, if there is any.
+
+        The segments, as in BERT, are not looked at: of two texts, the end between them says which is which.
+        """
         states, last = self.reader(ids, mask)
         match self.config.pool:
             case "last":
@@ -116,17 +120,18 @@ class RnnClassifier(nn.Module):
 
 
 class RnnTagger(nn.Module):
-    """Many to many, word by word."""
+    """Many to many, word by word; with a CRF (Huang et al. 2015) the logits are its emissions."""
 
-    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
+    def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, crf: bool = False) -> None:
         super().__init__()
         self.config = c
         self.reader = RnnReader(c, vocab=vocab)
         self.dropout = Dropout(c.dropout)
         self.output = nn.Linear(c.d_hidden, n_labels)
+        self.crf = Crf(n_labels) if crf else None
 
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """ids [B, S]; logits [B, S, L]."""
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
+        """ids [B, S], segments not looked at; logits [B, S, L]."""
         states, _ = self.reader(ids, mask)
         logits: Tensor = self.output(self.dropout(states))
         return logits

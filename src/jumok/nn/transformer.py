@@ -3,6 +3,7 @@
 One stack serves all: they differ by mask and by whether there is a memory to attend to, not by code.
 """
 
+from collections.abc import MutableSequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -186,7 +187,7 @@ class Stack(nn.Module):
         memory_mask: Tensor | None = None,
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
-        states: list[Tensor] | None = None,
+        states: MutableSequence[Tensor] | None = None,
     ) -> tuple[Tensor, list[KeysValues]]:
         """Given a list, the input [B, T, D] and what each layer made of it are appended."""
         present = []

@@ -1,36 +1,75 @@
-"""Accuracy, F1 and calibration of classifiers, with intervals."""
+"""Accuracy, F1, Matthews correlation and calibration of classifiers, with intervals."""
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
+from math import sqrt
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from jumok.errors import DataError
-from jumok.score.significance import Comparison, Score, ScoreFunction, Values, compare, score_with_interval
+from jumok.score.significance import (
+    Comparison,
+    Metric,
+    Score,
+    Values,
+    comparisons_of,
+    require_pairs,
+    scores_of,
+    values_of,
+)
+
+COLDEST, HOTTEST = 0.05, 20.0
+"""The temperatures that `temperature_for` chooses between."""
 
 
-def accuracy_statistics(predicted: Sequence[int], gold: Sequence[int]) -> Values:
+def accuracy_statistics(predicted: Sequence[int] | Sequence[str], gold: Sequence[int] | Sequence[str]) -> Values:
+    return share_statistics(np.asarray(predicted) == np.asarray(gold))
+
+
+def share_statistics(right: ArrayLike) -> Values:
     """[n, 2]: right, one."""
-    right = np.asarray(predicted) == np.asarray(gold)
-    return np.stack([right, np.ones_like(right)], axis=1).astype(np.float64)
+    hits = np.asarray(right, dtype=np.float64)
+    return np.stack([hits, np.ones_like(hits)], axis=1)
 
 
 def accuracy_from(statistics: Values) -> Values:
-    share: Values = statistics[..., 0] / statistics[..., 1]
+    """Right of all; of none, zero."""
+    share: Values = statistics[..., 0] / np.maximum(statistics[..., 1], 1)
     return 100 * share
 
 
 def f1_statistics(predicted: Sequence[int], gold: Sequence[int], *, n_labels: int) -> Values:
     """[n, 3 L]: for each label whether it is predicted and right, predicted, and right."""
-    said, true = np.eye(n_labels)[np.asarray(predicted)], np.eye(n_labels)[np.asarray(gold)]
+    return label_statistics(np.eye(n_labels)[np.asarray(predicted)], np.eye(n_labels)[np.asarray(gold)])
+
+
+def label_statistics(said: Values, true: Values) -> Values:
+    """[n, 3 L] from [n, L] and [n, L], one where a label is said, and where it is true."""
     return np.concatenate([said * true, said, true], axis=1)
 
 
 def macro_f1_from(statistics: Values) -> Values:
     """The mean over labels of F1 = 2 tp / (predicted + right); a label that never occurs counts zero."""
     hits, said, true = np.split(statistics, 3, axis=-1)
-    f1: Values = (2 * hits / np.maximum(said + true, 1)).mean(axis=-1)
+    f1: Values = (2 * hits / np.maximum(said + true, 1)).sum(axis=-1) / max(hits.shape[-1], 1)
     return 100 * f1
+
+
+def micro_f1_from(statistics: Values) -> Values:
+    """The same F1 of the counts of all labels together."""
+    hits, said, true = (part.sum(axis=-1) for part in np.split(statistics, 3, axis=-1))
+    f1: Values = 2 * hits / np.maximum(said + true, 1)
+    return 100 * f1
+
+
+def mcc_from(statistics: Values) -> Values:
+    """Gorodkin 2004: the correlation of what is said with what is true; zero if either is always the same label."""
+    hits, said, true = np.split(statistics, 3, axis=-1)
+    n = true.sum(axis=-1)
+    covariance = n * hits.sum(axis=-1) - (said * true).sum(axis=-1)
+    spread = (n**2 - (said**2).sum(axis=-1)) * (n**2 - (true**2).sum(axis=-1))
+    correlation: Values = covariance / np.sqrt(np.where(spread > 0, spread, 1))
+    return 100 * correlation
 
 
 def calibration_error(confidence: Sequence[float], right: Sequence[bool], *, bins: int = 10) -> float:
@@ -41,47 +80,74 @@ def calibration_error(confidence: Sequence[float], right: Sequence[bool], *, bin
     return 100 * float(np.sum(gaps))
 
 
+def softmax(logits: ArrayLike, temperature: float = 1.0) -> Values:
+    """Guo et al. 2017, Eq. 9, over the last axis: hotter is less sure."""
+    scaled = np.asarray(logits, dtype=np.float64) / temperature
+    weights = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
+    return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
+
+
+def temperature_for(logits: ArrayLike, gold: ArrayLike) -> float:
+    """Guo et al. 2017, §4.2: the T whose softmax(logits / T) gives the gold labels the highest likelihood.
+
+    The likelihood has one peak, as its negative logarithm is convex in 1/T: the sign of the slope says on which side.
+    If all are right, colder is always better: then the peak is at the bound.
+    """
+    scores, labels = np.asarray(logits, dtype=np.float64), np.asarray(gold)
+    require_pairs(scores, labels, what="rows of logits", of="labels")
+    if not np.isfinite(scores).all():
+        raise DataError("logits that are not finite have no temperature", right="finite numbers, [examples, labels]")
+    above_gold = scores - np.take_along_axis(scores, labels[:, None], axis=1)
+    if not above_gold.any():
+        return 1.0  # every T is as good
+
+    def too_cold(temperature: float) -> bool:
+        return bool((softmax(above_gold, temperature) * above_gold).sum() > 0)
+
+    low, high = COLDEST, HOTTEST
+    if not too_cold(low):
+        return low
+    if too_cold(high):
+        return high
+    while high / low > 1 + 1e-12:
+        middle = sqrt(low * high)
+        low, high = (middle, high) if too_cold(middle) else (low, middle)
+    return sqrt(low * high)
+
+
+def temperature_for_labels(logits: ArrayLike, gold: ArrayLike) -> float:
+    """The same for sigmoid(logits / T) of any number of labels, [n, L]: each is a choice between its logit and 0."""
+    scores, true = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.bool_)
+    if scores.shape != true.shape:
+        raise DataError(f"logits of shape {scores.shape} for labels of shape {true.shape}", right="the same shape")
+    choices = np.stack([np.zeros(scores.size), scores.ravel()], axis=1)
+    return temperature_for(choices, true.ravel().astype(int))
+
+
 def score_classes(
     predicted: Sequence[int], gold: Sequence[int], *, n_labels: int, samples: int = 1000, seed: int = 12345
 ) -> list[Score]:
-    """`accuracy` and `macro_f1`."""
-    _require(predicted, gold)
-    signature = f"{n_labels} labels, bootstrap {samples}, seed {seed}, 95%"
-    return [
-        score_with_interval(name, count(predicted, gold), score, signature=signature, samples=samples, seed=seed)
-        for name, count, score in _metrics(n_labels)
-    ]
+    """`accuracy`, `macro_f1` and `mcc`."""
+    return scores_of(_metrics(predicted, gold, n_labels), rule=f"{n_labels} labels", samples=samples, seed=seed)
 
 
 def quick_scores(predicted: Sequence[int], gold: Sequence[int], *, n_labels: int) -> dict[str, float]:
     """The same without intervals: for a look during training."""
-    _require(predicted, gold)
-    return {name: float(score(count(predicted, gold).sum(axis=0))) for name, count, score in _metrics(n_labels)}
+    return values_of(_metrics(predicted, gold, n_labels))
 
 
 def compare_classes(
     a: Sequence[int], b: Sequence[int], gold: Sequence[int], *, n_labels: int, samples: int = 1000, seed: int = 12345
 ) -> list[Comparison]:
     """System b against system a in every metric of `score_classes`."""
-    _require(a, gold)
-    _require(b, gold)
+    return comparisons_of(_metrics(a, gold, n_labels), _metrics(b, gold, n_labels), samples=samples, seed=seed)
+
+
+def _metrics(predicted: Sequence[int], gold: Sequence[int], n_labels: int) -> list[Metric]:
+    require_pairs(predicted, gold, of="labels")
+    by_label = f1_statistics(predicted, gold, n_labels=n_labels)
     return [
-        compare(count(a, gold), count(b, gold), score, metric=name, samples=samples, seed=seed)
-        for name, count, score in _metrics(n_labels)
+        Metric("accuracy", accuracy_statistics(predicted, gold), accuracy_from),
+        Metric("macro_f1", by_label, macro_f1_from),
+        Metric("mcc", by_label, mcc_from),
     ]
-
-
-Count = Callable[[Sequence[int], Sequence[int]], Values]
-
-
-def _metrics(n_labels: int) -> list[tuple[str, Count, ScoreFunction]]:
-    return [
-        ("accuracy", accuracy_statistics, accuracy_from),
-        ("macro_f1", partial(f1_statistics, n_labels=n_labels), macro_f1_from),
-    ]
-
-
-def _require(predicted: Sequence[int], gold: Sequence[int]) -> None:
-    if len(predicted) != len(gold) or not gold:
-        what = f"{len(predicted)} predictions for {len(gold)} labels"
-        raise DataError(what, right="one for every label, and at least one")

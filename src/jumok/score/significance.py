@@ -1,8 +1,8 @@
 """Bootstrap intervals and paired tests for any metric computed from summed per-example statistics."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sized
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,14 @@ class Comparison:
     p_value: float
     n: int
     test: str
+
+
+class Metric(NamedTuple):
+    """One system's additive statistics [examples, k], and what `score` makes of their sums."""
+
+    name: str
+    statistics: Values
+    score: ScoreFunction
 
 
 def bootstrap(
@@ -148,6 +156,31 @@ def compare(
         test=f"paired approximate randomization {samples}, two-sided; "
         f"interval: paired bootstrap {samples}, 95%; seed {seed}",
     )
+
+
+def scores_of(metrics: Iterable[Metric], *, rule: str, samples: int, seed: int) -> list[Score]:
+    """Every metric with its interval; the signature names the rule they share."""
+    signature = f"{rule}, bootstrap {samples}, seed {seed}, 95%"
+    return [score_with_interval(*metric, signature=signature, samples=samples, seed=seed) for metric in metrics]
+
+
+def values_of(metrics: Iterable[Metric]) -> dict[str, float]:
+    """Without intervals: for a look during training."""
+    return {name: float(score(statistics.sum(axis=0))) for name, statistics, score in metrics}
+
+
+def comparisons_of(a: Iterable[Metric], b: Iterable[Metric], *, samples: int, seed: int) -> list[Comparison]:
+    """System b against system a, metric by metric."""
+    return [
+        compare(ours.statistics, theirs.statistics, ours.score, metric=ours.name, samples=samples, seed=seed)
+        for ours, theirs in zip(a, b, strict=True)
+    ]
+
+
+def require_pairs(predicted: Sized, gold: Sized, *, what: str = "predictions", of: str = "examples") -> None:
+    """One prediction for each, and something to score."""
+    if len(predicted) != len(gold) or len(gold) == 0:
+        raise DataError(f"{len(predicted)} {what} for {len(gold)} {of}", right="one for each, and at least one")
 
 
 def _weighted_sums(statistics: Values, samples: int, draw: Callable[[int], Values]) -> Values:

@@ -4,12 +4,23 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from jumok.errors import DataError
-from jumok.score.classification import accuracy_from
-from jumok.score.significance import Comparison, Score, Values, compare, score_with_interval
+from jumok.score.classification import accuracy_from, micro_f1_from
+from jumok.score.significance import (
+    Comparison,
+    Metric,
+    Score,
+    Values,
+    comparisons_of,
+    require_pairs,
+    scores_of,
+    values_of,
+)
 
 Span = tuple[str, int, int]
-"""type, first word, word after the last"""
+"""type, first word (or character), the one after the last"""
+
+Spans = Sequence[Sequence[Span]]
+Tags = Sequence[Sequence[str]]
 
 
 def spans(tags: Sequence[str]) -> list[Span]:
@@ -29,20 +40,10 @@ def spans(tags: Sequence[str]) -> list[Span]:
     return found
 
 
-def span_statistics(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> Values:
-    """[n, 3]: spans that are right, predicted, and in the gold, of each sentence."""
-    rows = []
-    for said, true in zip(predicted, gold, strict=True):
-        a, b = set(spans(said)), set(spans(true))
-        rows.append([len(a & b), len(a), len(b)])
-    return np.array(rows, dtype=np.float64)
-
-
-def f1_from(statistics: Values) -> Values:
-    """Micro-averaged over all spans: 2 right / (predicted + gold)."""
-    right, said, true = (statistics[..., k] for k in range(3))
-    f1: Values = 2 * right / np.maximum(said + true, 1)
-    return 100 * f1
+def span_statistics(predicted: Spans, gold: Spans) -> Values:
+    """[n, 3]: spans that are right, predicted, and in the gold, of each sentence; one said twice counts once."""
+    sets = [(set(said), set(true)) for said, true in zip(predicted, gold, strict=True)]
+    return np.array([[len(said & true), len(said), len(true)] for said, true in sets], dtype=np.float64)
 
 
 def precision_from(statistics: Values) -> Values:
@@ -55,69 +56,67 @@ def recall_from(statistics: Values) -> Values:
     return 100 * share
 
 
-def tag_statistics(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> Values:
+def tag_statistics(predicted: Tags, gold: Tags) -> Values:
     """[n, 2]: words whose tag is right, words."""
     rows = [[sum(a == b for a, b in zip(p, g, strict=True)), len(g)] for p, g in zip(predicted, gold, strict=True)]
     return np.array(rows, dtype=np.float64)
 
 
-_METRICS = (
-    ("span_f1", span_statistics, f1_from),
-    ("precision", span_statistics, precision_from),
-    ("recall", span_statistics, recall_from),
-    ("tag_accuracy", tag_statistics, accuracy_from),
-)
-
-
-def score_tags(
-    predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]], *, samples: int = 1000, seed: int = 12345
-) -> list[Score]:
+def score_tags(predicted: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
     """`span_f1`, `precision`, `recall` and `tag_accuracy`, then `f1_TYPE` of every type in the gold."""
-    _require(predicted, gold)
-    signature = f"conlleval spans, bootstrap {samples}, seed {seed}, 95%"
-    options = {"samples": samples, "seed": seed}
-    scores = [
-        score_with_interval(name, count(predicted, gold), score, signature=signature, **options)
-        for name, count, score in _METRICS
-    ]
-    for kind in sorted({span[0] for tags in gold for span in spans(tags)}):
-        ours, theirs = ([_only(tags, kind) for tags in side] for side in (predicted, gold))
-        statistics = span_statistics(ours, theirs)
-        scores.append(score_with_interval(f"f1_{kind}", statistics, f1_from, signature=signature, **options))
-    return scores
+    metrics = _of_tags(predicted, gold) + _of_types(_marked(predicted), _marked(gold))
+    return scores_of(metrics, rule="conlleval spans", samples=samples, seed=seed)
 
 
-def quick_scores(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> dict[str, float]:
-    """The first and the last of them without intervals: for a look during training."""
-    _require(predicted, gold)
-    return {
-        name: float(score(count(predicted, gold).sum(axis=0)))
-        for name, count, score in _METRICS
-        if name in ("span_f1", "tag_accuracy")
-    }
+def quick_scores(predicted: Tags, gold: Tags) -> dict[str, float]:
+    """`span_f1` and `tag_accuracy` without intervals: for a look during training."""
+    return values_of(metric for metric in _of_tags(predicted, gold) if metric.name in ("span_f1", "tag_accuracy"))
 
 
-def compare_tags(
-    a: Sequence[Sequence[str]],
-    b: Sequence[Sequence[str]],
-    gold: Sequence[Sequence[str]],
-    *,
-    samples: int = 1000,
-    seed: int = 12345,
-) -> list[Comparison]:
+def compare_tags(a: Tags, b: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
     """System b against system a."""
-    _require(a, gold)
-    _require(b, gold)
+    return comparisons_of(_of_tags(a, gold), _of_tags(b, gold), samples=samples, seed=seed)
+
+
+def score_spans(predicted: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
+    """The same of spans that no tags mark, as those of characters: `span_f1`, `precision`, `recall`, `f1_TYPE` …"""
+    metrics = _of_spans(predicted, gold) + _of_types(predicted, gold)
+    return scores_of(metrics, rule="spans with type and both ends", samples=samples, seed=seed)
+
+
+def quick_spans(predicted: Spans, gold: Spans) -> dict[str, float]:
+    """`span_f1`, `precision` and `recall` without intervals."""
+    return values_of(_of_spans(predicted, gold))
+
+
+def compare_spans(a: Spans, b: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
+    """System b against system a."""
+    return comparisons_of(_of_spans(a, gold), _of_spans(b, gold), samples=samples, seed=seed)
+
+
+def _marked(tags: Tags) -> Spans:
+    return [spans(sentence) for sentence in tags]
+
+
+def _of_spans(predicted: Spans, gold: Spans) -> list[Metric]:
+    require_pairs(predicted, gold, what="sentences with spans", of="sentences")
+    statistics = span_statistics(predicted, gold)
     return [
-        compare(count(a, gold), count(b, gold), score, metric=name, samples=samples, seed=seed)
-        for name, count, score in _METRICS
+        Metric("span_f1", statistics, micro_f1_from),
+        Metric("precision", statistics, precision_from),
+        Metric("recall", statistics, recall_from),
     ]
 
 
-def _only(tags: Sequence[str], kind: str) -> list[str]:
-    return [tag if tag.partition("-")[2] == kind else "O" for tag in tags]
+def _of_tags(predicted: Tags, gold: Tags) -> list[Metric]:
+    require_pairs(predicted, gold, what="tagged sentences", of="sentences")
+    accuracy = Metric("tag_accuracy", tag_statistics(predicted, gold), accuracy_from)
+    return [*_of_spans(_marked(predicted), _marked(gold)), accuracy]
 
 
-def _require(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> None:
-    if len(predicted) != len(gold) or not gold:
-        raise DataError(f"{len(predicted)} tagged sentences for {len(gold)}", right="one for each, and at least one")
+def _of_types(predicted: Spans, gold: Spans) -> list[Metric]:
+    def only(kind: str, side: Spans) -> Spans:
+        return [[span for span in sentence if span[0] == kind] for sentence in side]
+
+    kinds = sorted({span[0] for sentence in gold for span in sentence})
+    return [Metric(f"f1_{k}", span_statistics(only(k, predicted), only(k, gold)), micro_f1_from) for k in kinds]

@@ -1,32 +1,32 @@
-"""Classification: a text, or a pair of texts, gets one of a closed set of labels."""
+"""Classification: a text, or a pair of texts, gets a class, several labels, or a number."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
-from jumok.config import Share
-from jumok.data.batching import Indices, sorted_batches
+from jumok.config import Positive, Share
+from jumok.data.batching import Indices
 from jumok.data.corpus import Corpus
-from jumok.data.shards import in_chunks
-from jumok.errors import DataError, InputError
-from jumok.models import RnnClassifier
-from jumok.score.classification import calibration_error, compare_classes, quick_scores, score_classes
-from jumok.score.significance import Comparison
-from jumok.tasks.batch import pad
+from jumok.data.shards import Shards, in_chunks
+from jumok.errors import DataError
+from jumok.models import BertClassifier, RnnClassifier
+from jumok.score.significance import Values
+from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.predict import Done, nobody, warn_if_longer
+from jumok.tasks.predict import Done, nobody
+from jumok.tasks.reading import Page, make_page, pages
+from jumok.tasks.targets import Array, Classes, Numbers, Predicts, Several, Targets, balanced_weights
+from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import Tokenizer, Tokenizers
-from jumok.text.vocabulary import EOS_ID
+from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 CHUNK = 4096
-PREDICT_TOKENS = 16384
+ReadingClassifier = RnnClassifier | BertClassifier
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -34,71 +34,66 @@ class ClassificationConfig:
     """The task: a text, or a pair of texts, gets a label."""
 
     kind: Literal["classification"] = "classification"
+    predicts: Predicts = "class"
+    """one class, several labels (data.separator stands between them), or a number"""
     label_smoothing: Share = 0.0
+    class_weights: Literal["none", "balanced"] | dict[str, Positive] = "none"
+    """what an example of a label counts for in the loss: all the same, the rarer the more, or what is given here"""
+    text_loss: Share = 0.5
+    """model.kind = "gpt", which writes the label after the text: what the text itself counts for in the loss"""
+
+    def __post_init__(self) -> None:
+        if self.predicts == "number" and (self.label_smoothing or self.class_weights != "none"):
+            raise ValueError("label_smoothing and class_weights are for labels, not for numbers")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded ids, the mask of the real positions, and the labels' numbers."""
+    """What is read, and what is to be said of it."""
 
-    ids: Tensor
-    mask: Tensor
-    labels: Tensor
+    page: Page
+    targets: Tensor
     count: int
 
 
-def encode_text(tokenizer: Tokenizer, text: str, pair: str | None = None) -> list[int]:
-    """A text and its end; of a pair, one after the other with the end between them."""
-    ids = [*tokenizer.encode(text), EOS_ID]
-    return ids if pair is None else [*ids, *tokenizer.encode(pair), EOS_ID]
-
-
-def collect_labels(corpus: Corpus[Labelled]) -> list[str]:
-    """The labels of the training data, sorted; numbers by value, so that 10 follows 9."""
-    labels = {example.label for example in corpus}
-    if len(labels) < 2:
-        right = "at least two labels to tell apart"
-        raise DataError(f"{len(labels)} label in the training data", where=corpus.name, right=right)
-    return sorted(labels, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
+def encode_text(tokenizer: Tokenizer, example: Labelled, long_texts: LongTexts) -> Framed:
+    """The windows of a text, or of a pair of texts."""
+    pair = None if example.pair is None else tokenizer.encode(example.pair)
+    return long_texts.framed(tokenizer, tokenizer.encode(example.text), pair, where=example.where)
 
 
 def encode_labelled(
-    corpus: Corpus[Labelled], tokenizer: Tokenizer, labels: Sequence[str], max_len: int, facts: dict[str, Any]
+    corpus: Corpus[Labelled], tokenizer: Tokenizer, targets: Targets, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Ids and label of every example that is to be trained on; `facts` counts the others."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
-    number = {label: i for i, label in enumerate(labels)}
+    """Ids and label of every window that is to be trained on; `facts` counts what is left out, and long texts."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "longest": 0}
     for examples in in_chunks(corpus, CHUNK):
         for example in examples:
-            ids = encode_text(tokenizer, example.text, example.pair)
             facts["read"] += 1
-            if len(ids) == (1 if example.pair is None else 2):
+            if not example.text.strip() and not (example.pair or "").strip():
                 facts["empty"] += 1
-            elif len(ids) > max_len:
-                facts["too_long"] += 1
-            else:
-                facts["longest"] = max(facts["longest"], len(ids))
-                yield ids, [number[example.label]]
-    if facts["read"] == facts["empty"] + facts["too_long"]:
-        counts = f"{facts['read']} texts read, {facts['empty']} empty, {facts['too_long']} too long"
+                continue
+            framed = encode_text(tokenizer, example, long_texts)
+            facts["long"] += framed.long
+            for row in framed.rows:
+                facts["longest"] = max(facts["longest"], len(row))
+                yield row, targets.stored(example)
+    if facts["read"] == facts["empty"]:
+        counts = f"{facts['read']} texts read, {facts['empty']} empty"
         raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one text to train on")
 
 
-def label_numbers(examples: Sequence[Labelled], labels: Sequence[str]) -> list[int]:
-    number = {label: i for i, label in enumerate(labels)}
-    for example in examples:
-        if example.label not in number:
-            raise DataError(
-                f"the label {example.label!r} does not occur in the training data",
-                where=example.where,
-                right=f"one of {', '.join(labels)}",
-            )
-    return [number[example.label] for example in examples]
-
-
-def _joined(example: Labelled) -> str:
-    """As a line of input: a pair of texts has a tab between them."""
-    return example.text if example.pair is None else f"{example.text}\t{example.pair}"
+def label_weights(config: ClassificationConfig, targets: Targets, train: Shards) -> list[float] | None:
+    """What each label counts for in the loss, if not all the same."""
+    if config.class_weights == "none":
+        return None
+    if isinstance(config.class_weights, dict):
+        if unknown := config.class_weights.keys() - set(targets.labels):
+            right = f"labels of the training data: {', '.join(targets.labels)}"
+            raise DataError(f"no label {', '.join(sorted(unknown))}", where="task.class_weights", right=right)
+        return [config.class_weights.get(label, 1.0) for label in targets.labels]
+    counts = np.bincount(train.fields["label"].tokens.astype(np.int64), minlength=targets.width)
+    return balanced_weights(counts.tolist())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,148 +101,93 @@ class ClassificationTask(OneTextTask[Labelled]):
     """Batches, loss and evaluation for the training loop."""
 
     config: ClassificationConfig
+    targets: Targets
+    long_texts: LongTexts
+    pair: bool
+    weights: list[float] | None = None
+
+    @property
+    def width(self) -> int:
+        return self.targets.width
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"pair": self.pair, **target_facts(self.targets)}
 
     def batch(self, examples: Indices) -> Batch:
         text, label = self.train.fields["text"], self.train.fields["label"]
-        ids = pad([text[i].tolist() for i in examples], self.tokenizer.pad_id)
-        labels = torch.tensor([int(label[i][0]) for i in examples])
-        return Batch(ids, ids != self.tokenizer.pad_id, labels, len(labels))
+        targets = self.targets.batch([label[i].tolist() for i in examples])
+        page = make_page([text[i].tolist() for i in examples], self.tokenizer)
+        return Batch(page, targets, len(examples))
 
-    def loss(self, model: RnnClassifier, batch: Batch, *, done: float) -> Loss:
-        logits = model(batch.ids.to(model.device), batch.mask.to(model.device))
-        labels, smoothing = batch.labels.to(model.device), self.config.label_smoothing
-        return Loss(F.cross_entropy(logits, labels, label_smoothing=smoothing, reduction="sum"), batch.count)
+    def loss(self, model: ReadingClassifier, batch: Batch, *, done: float) -> Loss:
+        page = batch.page.to(model.device)
+        outputs = model(page.ids, page.segments, page.mask)
+        weights = None if self.weights is None else torch.tensor(self.weights, device=model.device)
+        targets, smoothing = batch.targets.to(model.device), self.config.label_smoothing
+        total = self.targets.loss(outputs, targets, smoothing=smoothing, weights=weights)
+        return Loss(total, batch.count)
 
-    def evaluate(self, model: RnnClassifier) -> dict[str, float]:
-        """Dev perplexity of the labels, accuracy and macro-F1."""
-        texts = [encode_text(self.tokenizer, example.text, example.pair) for example in self.dev]
-        probabilities, _ = classify([model], self.tokenizer, texts)
-        predicted, gold = probabilities.argmax(axis=1).tolist(), label_numbers(self.dev, self.labels)
-        likelihood = probabilities[np.arange(len(texts)), gold]
-        perplexity = float(np.exp(-np.log(np.maximum(likelihood, 1e-12)).mean()))
-        return {"perplexity": perplexity, **quick_scores(predicted, gold, n_labels=len(self.labels))}
+    def evaluate(self, model: ReadingClassifier) -> dict[str, float]:
+        """Dev scores, and of labels what they are worth in bits: their perplexity."""
+        framed = [encode_text(self.tokenizer, example, self.long_texts) for example in self.dev]
+        believed, _ = classify([model], self.tokenizer, framed, self.targets)
+        return evaluated(self.targets, believed, self.targets.gold(self.dev))
+
+    def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
+        """What the most frequent label, and a bag of words, would score."""
+        rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
+        gold = self.targets.gold(examples)
+        found = baselines(self.targets, self.train, rows)
+        return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
+
+
+def target_facts(targets: Targets) -> dict[str, Any]:
+    match targets:
+        case Several():
+            return {"separator": targets.separator}
+        case Numbers():
+            return {"scale": [targets.mean, targets.deviation]}
+        case _:
+            return {}
+
+
+def evaluated(targets: Targets, believed: Values, gold: Array) -> dict[str, float]:
+    scores = targets.quick(targets.decided(believed), gold)
+    if isinstance(targets, Numbers):
+        return scores
+    one = isinstance(targets, Classes)
+    right = believed[np.arange(len(gold)), gold] if one else np.where(gold, believed, 1 - believed)
+    return {"perplexity": float(np.exp(-np.log(np.maximum(right, 1e-12)).mean())), **scores}
 
 
 def classify(
-    models: Sequence[RnnClassifier],
+    models: Sequence[ReadingClassifier],
     tokenizer: Tokenizer,
-    texts: Sequence[Sequence[int]],
+    texts: Sequence[Framed],
+    targets: Targets,
     *,
+    look: bool = False,
     done: Done = nobody,
-) -> tuple[np.ndarray[Any, Any], list[list[float] | None]]:
-    """Probabilities [n, L], mean over the models, and for each text the first model's attention over its pieces."""
-    sizes = np.array([len(ids) for ids in texts], dtype=np.int64)
-    probabilities: list[Any] = [None] * len(texts)
+) -> tuple[Values, list[list[float] | None]]:
+    """What is believed of every text [n, width], and with `look` for each the first model's attention over its pieces.
+
+    The mean over the models and over the windows of a text. Of a text that was too long there is no attention to show.
+    """
+    rows = [row for framed in texts for row in framed.rows]
+    counts = np.array([len(framed.rows) for framed in texts], dtype=np.int64)
+    owners, last = np.repeat(np.arange(len(texts)), counts), np.zeros(len(rows), dtype=bool)
+    last[np.cumsum(counts) - 1] = True
+    believed = np.zeros((len(texts), targets.width))
     looked: list[list[float] | None] = [None] * len(texts)
     with torch.inference_mode():
-        for rows in sorted_batches(sizes, PREDICT_TOKENS):
-            ids = pad([texts[i] for i in rows], tokenizer.pad_id).to(models[0].device)
-            mask = ids != tokenizer.pad_id
+        for some, page in pages(rows, tokenizer, models[0].device):
             weights: list[Tensor] = []
-            found = [model(ids, mask, weights=weights).softmax(dim=-1) for model in models]
-            mean = torch.stack(found).mean(dim=0).double().cpu().numpy()
-            for place, i in enumerate(rows):
-                probabilities[i] = mean[place]
-                if weights:
-                    looked[i] = weights[0][place, : len(texts[i])].tolist()
-            done(len(rows))
-    return np.stack(probabilities), looked
-
-
-@dataclass(frozen=True, slots=True)
-class Classified:
-    """One text's label, how sure the model is of each, and which words decided, if the model attends."""
-
-    text: str
-    """the label: what a line of output says"""
-    probability: float
-    probabilities: dict[str, float]
-    words: list[tuple[str, float]] | None
-    """the words of the text with the attention that they got"""
-
-
-class Classifier:
-    """One loaded model, or several as an ensemble."""
-
-    def __init__(self, models: Sequence[RnnClassifier], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        self.labels: list[str] = facts["labels"]
-        self.longest: int | None = facts.get("longest")
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [classified.text for classified in self.predict(texts, done=done)]
-
-    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Classified]:
-        """Labels in the order of the texts; of a pair, a tab stands between the two texts."""
-        if options:
-            raise InputError(f"a classifier has no option {next(iter(options))}", right="no --set for this run")
-        parts = [text.partition("\t") for text in texts]
-        ids = [encode_text(self.tokenizer, a, b if tab else None) for a, tab, b in parts]
-        if not ids:
-            return []
-        self.longest = warn_if_longer(ids, self.longest)
-        probabilities, looked = classify(self.models, self.tokenizer, ids, done=done)
-        return [
-            Classified(
-                self.labels[int(row.argmax())],
-                float(row.max()),
-                {label: round(float(p), 6) for label, p in zip(self.labels, row, strict=True)},
-                None if weights is None else self._words(text, weights),
-            )
-            for text, row, weights in zip(texts, probabilities, looked, strict=True)
-        ]
-
-    def score(
-        self, examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Scores with intervals of the labels for the examples' texts, and the labels."""
-        gold = label_numbers(examples, self.labels)
-        texts = [_joined(example) for example in examples]
-        found = self.predict(texts, done=done, **options)
-        number = {label: i for i, label in enumerate(self.labels)}
-        predicted = [number[classified.text] for classified in found]
-        scores = score_classes(predicted, gold, n_labels=len(self.labels))
-        right = [p == g for p, g in zip(predicted, gold, strict=True)]
-        return {
-            "sentences": len(examples),
-            "scores": {score.name: score.plain() for score in scores},
-            "calibration_error": round(calibration_error([f.probability for f in found], right), 4),
-        }, [classified.text for classified in found]
-
-    def compare(
-        self, other: "Classifier", examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        if self.labels != other.labels:
-            raise InputError(f"the runs have different labels: {', '.join(self.labels)} and {', '.join(other.labels)}")
-        gold = label_numbers(examples, self.labels)
-        texts = [_joined(example) for example in examples]
-        ours, theirs = (
-            [self.labels.index(classified.text) for classified in classifier.predict(texts, done=done, **options)]
-            for classifier in (self, other)
-        )
-        return compare_classes(ours, theirs, gold, n_labels=len(self.labels))
-
-    def plain(self, text: str, output: Classified) -> dict[str, Any]:
-        return asdict(output)
-
-    def _words(self, text: str, weights: Sequence[float]) -> list[tuple[str, float]]:
-        """Words split at white space, each with the attention of its pieces together."""
-        words = text.replace("\t", " ").split()
-        found = [0.0] * len(words)
-        starts, at = [], 0
-        for word in words:
-            at = text.index(word, at)
-            starts.append(at)
-            at += len(word)
-        first, tab, _ = text.partition("\t")
-        offsets = self.tokenizer.encode_with_offsets(text.replace("\t", " ")).offsets
-        if tab:  # the end of the first text is no word's
-            end = len(self.tokenizer.encode(first))
-            weights = [*weights[:end], *weights[end + 1 :]]
-        for (start, _), weight in zip(offsets, weights, strict=False):
-            place = int(np.searchsorted(starts, start, side="right")) - 1
-            if words:
-                found[max(place, 0)] += weight
-        return [(word, round(weight, 4)) for word, weight in zip(words, found, strict=True)]
+            found = [model(page.ids, page.segments, page.mask, weights=weights if look else None) for model in models]
+            mean = np.mean([targets.believed(outputs.double().cpu().numpy()) for outputs in found], axis=0)
+            np.add.at(believed, owners[some], mean)
+            for place, i in enumerate(some):
+                if weights and not texts[owners[i]].long:
+                    looked[owners[i]] = weights[0][place, : len(rows[i])].tolist()
+            done(int(last[some].sum()))
+    return believed / counts[:, None], looked

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic
+from typing import Any, ClassVar, Generic
 
 from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Example
@@ -24,6 +24,16 @@ class OneTextTask(Generic[Example]):
     dev: Sequence[Example]
     batch_tokens: int
     seed: int
+
+    @property
+    def width(self) -> int:
+        """How many outputs a model needs."""
+        return len(self.labels)
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What prediction has to know, beside labels, for the model's folder."""
+        return {}
 
     @property
     def tokenizers(self) -> Tokenizers:

@@ -49,6 +49,12 @@ def wanted_decoding(decode: DecodeConfig, options: Mapping[str, Any], *, attends
     return decode
 
 
+def refuse_options(options: Mapping[str, Any], who: str) -> None:
+    """Of a predictor that has nothing to set."""
+    for name in options:
+        raise InputError(f"{who} has no option {name}", right="no --set for this run")
+
+
 class Output(Protocol):
     @property
     def text(self) -> str:

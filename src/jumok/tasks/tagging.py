@@ -1,11 +1,7 @@
-"""Tagging: every word of a text gets a tag; entities are runs of tags.
-
-A word is cut into pieces and its first piece carries its tag: what the tag says of the word does not depend on how
-the tokenizer cuts it.
-"""
+"""Tagging: every unit of a text gets a tag; entities are runs of tags."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -13,197 +9,207 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.data.batching import Indices, sorted_batches
+from jumok.data.batching import Indices
 from jumok.data.corpus import Corpus
-from jumok.errors import DataError, InputError
-from jumok.models import RnnTagger
-from jumok.score.significance import Comparison
-from jumok.score.tagging import Span, compare_tags, quick_scores, score_tags, spans
+from jumok.errors import DataError
+from jumok.models import BertTagger, RnnTagger
+from jumok.score.significance import Values
+from jumok.score.tagging import quick_scores, quick_spans
 from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
+from jumok.tasks.reading import Page, make_page, pages
+from jumok.tasks.units import Read, in_characters, is_peeled, read_example, tags_of, windows_of
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import Tokenizer, Tokenizers
-from jumok.text.vocabulary import UNK_ID
+from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
-PREDICT_TOKENS = 16384
+AnyTagger = RnnTagger | BertTagger
+Example = Tagged | Marked
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggingConfig:
-    """The task: every word gets a tag."""
+    """The task: every word gets a tag, or the pieces of marked entities do."""
 
     kind: Literal["tagging"] = "tagging"
+    crf: bool = False
+    """a conditional random field on top, which knows what tags follow each other"""
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded ids, the mask of the real positions, and where the words begin, with their tags' numbers."""
+    """What is read; where in it the units stand [B, U], which of those are there, and their tags."""
 
-    ids: Tensor
+    page: Page
+    places: Tensor
     mask: Tensor
-    firsts: Tensor
-    """flat indices of the first piece of every word"""
     tags: Tensor
     count: int
 
 
-def encode_words(tokenizer: Tokenizer, words: Sequence[str]) -> tuple[list[int], list[int]]:
-    """The pieces of all words, and the place of each word's first one; a word without a piece becomes `<unk>`."""
-    ids: list[int] = []
-    firsts: list[int] = []
-    for word in words:
-        firsts.append(len(ids))
-        ids += tokenizer.encode(word) or [UNK_ID]
-    return ids, firsts
-
-
-def collect_tags(corpus: Corpus[Tagged]) -> list[str]:
-    """The tags of the training data, `O` first."""
-    tags = {tag for sentence in corpus for tag in sentence.tags}
+def collect_tags(corpus: Corpus[Example]) -> tuple[list[str], dict[str, Any]]:
+    """The tags of the training data, `O` first; and what its units are, for the text that is to be tagged later."""
+    tags: set[str] = set()
+    attached = alone = 0
+    marked = False
+    for example in corpus:
+        if isinstance(example, Marked):
+            marked = True
+            tags |= {"O", *(f"{prefix}-{mark.label}" for mark in example.marks for prefix in "BI")}
+            continue
+        tags |= set(example.tags)
+        more = is_peeled(example.words)
+        attached, alone = attached + more[0], alone + more[1]
     if len(tags) < 2:
         right = "at least two tags to tell apart"
         raise DataError(f"{len(tags)} tag in the training data", where=corpus.name, right=right)
-    return sorted(tags, key=lambda tag: (tag != "O", tag))
+    units = {"units": "pieces" if marked else "words", "peel": alone > attached}
+    return sorted(tags, key=lambda tag: (tag != "O", tag)), units
 
 
 def encode_tagged(
-    corpus: Corpus[Tagged], tokenizer: Tokenizer, tags: Sequence[str], max_len: int, facts: dict[str, Any]
+    corpus: Corpus[Example], tokenizer: Tokenizer, tags: Sequence[str], long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Ids, places of the words and tags of every sentence that is to be trained on; `facts` counts the others."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
+    """Ids, places of the units and their tags of every window; `facts` counts what is left out, and long texts."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "inexact": 0}
     number = {tag: i for i, tag in enumerate(tags)}
-    for sentence in corpus:
-        ids, firsts = encode_words(tokenizer, sentence.words)
+    for example in corpus:
         facts["read"] += 1
-        if len(ids) > max_len:
-            facts["too_long"] += 1
-        else:
-            facts["longest"] = max(facts["longest"], len(ids))
-            yield ids, firsts, [number[tag] for tag in sentence.tags]
-    if facts["read"] == facts["too_long"]:
-        counts = f"{facts['read']} sentences read, {facts['too_long']} too long"
-        raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one sentence to train on")
+        read, gold, inexact = aligned(tokenizer, example)
+        facts["inexact"] += inexact
+        if not read.units:
+            facts["empty"] += 1
+            continue
+        found = windows_of(read, tokenizer, long_texts, where=example.where)
+        facts["long"] += len(found) > 1 or len(found[0].units) < len(read.units)
+        for window in found:
+            if window.units:
+                yield window.row, window.places, [number[gold[unit]] for unit in window.units]
+    if facts["read"] == facts["empty"]:
+        what = f"empty corpus: {facts['read']} texts read, none with a word"
+        raise DataError(what, where=corpus.name, right="at least one text to train on")
+
+
+def aligned(tokenizer: Tokenizer, example: Example) -> tuple[Read, list[str], int]:
+    """The pieces of an example, the tags of its units, and how many of its marks do not fit its pieces."""
+    read = read_example(tokenizer, example)
+    if isinstance(example, Marked):
+        tags, inexact = tags_of(example.marks, read.units)
+        return read, tags, inexact
+    return read, example.tags, 0
 
 
 @dataclass(frozen=True, kw_only=True)
-class TaggingTask(OneTextTask[Tagged]):
+class TaggingTask(OneTextTask[Example]):
     """Batches, loss and evaluation for the training loop."""
 
     things = "sentences"
 
+    long_texts: LongTexts
+    units: dict[str, Any]
+    """what carries a tag"""
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"units": self.units}
+
     def __post_init__(self) -> None:
-        if not any(tag in self.labels for sentence in self.dev for tag in sentence.tags):
+        gold = (tag for example in self.dev for tag in aligned(self.tokenizer, example)[1])
+        if not any(tag in self.labels for tag in gold):
             right = f"tags such as {', '.join(self.labels)}"
             raise DataError("no tag of dev occurs in the training data", where=self.dev[0].where, right=right)
 
     def batch(self, examples: Indices) -> Batch:
-        text, first, tag = (self.train.fields[name] for name in ("text", "first", "tag"))
-        ids = pad([text[i].tolist() for i in examples], self.tokenizer.pad_id)
-        firsts = [row * ids.shape[1] + int(place) for row, i in enumerate(examples) for place in first[i]]
-        tags = torch.from_numpy(np.concatenate([tag[i] for i in examples]).astype(np.int64))
-        return Batch(ids, ids != self.tokenizer.pad_id, torch.tensor(firsts), tags, len(tags))
+        text, first, tag = (
+            [self.train.fields[name][i].tolist() for i in examples] for name in ("text", "first", "tag")
+        )
+        count = sum(map(len, tag))
+        places = pad(first, -1)
+        return Batch(make_page(text, self.tokenizer), places.clamp(min=0), places >= 0, pad(tag, 0), count)
 
-    def loss(self, model: RnnTagger, batch: Batch, *, done: float) -> Loss:
-        logits = model(batch.ids.to(model.device), batch.mask.to(model.device)).flatten(0, 1)
-        chosen = logits.index_select(0, batch.firsts.to(model.device))
-        return Loss(F.cross_entropy(chosen, batch.tags.to(model.device), reduction="sum"), batch.count)
+    def loss(self, model: AnyTagger, batch: Batch, *, done: float) -> Loss:
+        page, places, mask = batch.page.to(model.device), batch.places.to(model.device), batch.mask.to(model.device)
+        tags = batch.tags.to(model.device)
+        logits = model(page.ids, page.segments, page.mask)
+        emissions = logits.gather(1, places[..., None].expand(-1, -1, logits.shape[-1]))
+        if model.crf is not None:
+            return Loss(-model.crf.log_likelihood(emissions, tags, mask).sum(), batch.count)
+        return Loss(F.cross_entropy(emissions[mask], tags[mask], reduction="sum"), batch.count)
 
-    def evaluate(self, model: RnnTagger) -> dict[str, float]:
-        """Dev perplexity of the tags, span F1 and tag accuracy."""
+    def evaluate(self, model: AnyTagger) -> dict[str, float]:
+        """Dev perplexity and accuracy of the tags, and span F1, which of marked texts is one of characters."""
         number = {tag: i for i, tag in enumerate(self.labels)}
-        found = tag_words([model], self.tokenizer, [sentence.words for sentence in self.dev])
-        predicted = [[self.labels[int(i)] for i in row.argmax(axis=1)] for row in found]
+        reads, gold, _ = zip(*(aligned(self.tokenizer, example) for example in self.dev), strict=True)
+        found = tag_units([model], self.tokenizer, reads, self.labels, self.long_texts)
         # A tag that was never trained on has no probability to look at.
         losses = [
-            -np.log(max(float(row[place, number[tag]]), 1e-12))
-            for row, sentence in zip(found, self.dev, strict=True)
-            for place, tag in enumerate(sentence.tags)
+            -np.log(max(float(tagged.probabilities[place, number[tag]]), 1e-12))
+            for tagged, tags in zip(found, gold, strict=True)
+            for place, tag in enumerate(tags)
             if tag in number
         ]
-        scores = quick_scores(predicted, [sentence.tags for sentence in self.dev])
-        return {"perplexity": float(np.exp(np.mean(losses))), **scores}
+        scores = {"perplexity": float(np.exp(np.mean(losses)))}
+        scores |= quick_scores([tagged.tags for tagged in found], gold)
+        if self.units["units"] == "words":
+            return scores
+        said = [in_characters(tagged.tags, read.units) for tagged, read in zip(found, reads, strict=True)]
+        return scores | quick_spans(said, [marked_spans(example) for example in self.dev])
 
 
-def tag_words(
-    models: Sequence[RnnTagger], tokenizer: Tokenizer, sentences: Sequence[Sequence[str]], *, done: Done = nobody
-) -> list[np.ndarray[Any, Any]]:
-    """For each sentence the probabilities [words, tags], mean over the models."""
-    encoded = [encode_words(tokenizer, words) for words in sentences]
-    sizes = np.array([len(ids) for ids, _ in encoded], dtype=np.int64)
-    found: list[Any] = [np.zeros((0, 0)) for _ in sentences]
-    with torch.inference_mode():
-        for batch in sorted_batches(sizes, PREDICT_TOKENS):
-            rows = batch[sizes[batch] > 0]
-            if len(rows):  # a text without a word has no tags
-                ids = pad([encoded[i][0] for i in rows], tokenizer.pad_id).to(models[0].device)
-                logits = [model(ids, ids != tokenizer.pad_id).softmax(dim=-1) for model in models]
-                mean = torch.stack(logits).mean(dim=0).double().cpu().numpy()
-                for place, i in enumerate(rows):
-                    found[i] = mean[place, encoded[i][1]]
-            done(len(batch))
-    return found
+def marked_spans(example: Example) -> list[tuple[str, int, int]]:
+    """What a person has marked, by characters."""
+    assert isinstance(example, Marked)
+    return [(mark.label, mark.start, mark.end) for mark in example.marks]
 
 
 @dataclass(frozen=True, slots=True)
-class TaggedText:
-    """The words of one text with their tags, how sure the model is of each, and the spans that they mark."""
+class TaggedUnits:
+    """The tags of a text's units, and the probabilities [units, tags]."""
 
-    words: list[str]
     tags: list[str]
-    probabilities: list[float]
-    spans: list[Span]
-    """type, first word, word after the last"""
-
-    @property
-    def text(self) -> str:
-        return " ".join(f"{word}/{tag}" for word, tag in zip(self.words, self.tags, strict=True))
+    probabilities: Values
 
 
-class Tagger:
-    """One loaded model, or several as an ensemble."""
+def tag_units(
+    models: Sequence[AnyTagger],
+    tokenizer: Tokenizer,
+    texts: Sequence[Read],
+    labels: Sequence[str],
+    long_texts: LongTexts,
+    *,
+    done: Done = nobody,
+) -> list[TaggedUnits]:
+    """Tags in the order of the texts, by the mean of the models; what a truncated text has lost gets `O`."""
+    windows = [(i, window) for i, read in enumerate(texts) for window in windows_of(read, tokenizer, long_texts)]
+    lost = np.where(np.arange(len(labels)) == (labels.index("O") if "O" in labels else 0), 0.0, -1e4)
+    emissions = [np.tile(lost, (len(models), len(read.units), 1)) for read in texts]
+    rows, device = [window.row for _, window in windows], models[0].device
+    with torch.inference_mode():
+        for some, page in pages(rows, tokenizer, device):
+            found = torch.stack([model(page.ids, page.segments, page.mask) for model in models]).cpu().numpy()
+            for place, i in enumerate(some):
+                text, window = windows[i]
+                emissions[text][:, window.units] = found[:, place, window.places]
+        tagged = [_decided(models, each, labels) for each in emissions]
+    done(len(texts))
+    return tagged
 
-    def __init__(self, models: Sequence[RnnTagger], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        self.labels: list[str] = facts["labels"]
 
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [tagged.text for tagged in self.predict(texts, done=done)]
-
-    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
-        """Tagged words in the order of the texts; words are what white space separates."""
-        return self._tag([text.split() for text in texts], done, options)
-
-    def _tag(self, sentences: Sequence[list[str]], done: Done, options: dict[str, Any]) -> list[TaggedText]:
-        if options:
-            raise InputError(f"a tagger has no option {next(iter(options))}", right="no --set for this run")
-        outputs = []
-        for words, row in zip(
-            sentences, tag_words(self.models, self.tokenizer, sentences, done=done) if sentences else [], strict=True
-        ):
-            tags = [self.labels[int(i)] for i in row.argmax(axis=1)] if words else []
-            sure = [round(float(p), 6) for p in row.max(axis=1)] if words else []
-            outputs.append(TaggedText(words, tags, sure, spans(tags)))
-        return outputs
-
-    def score(
-        self, examples: Sequence[Tagged], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Scores with intervals of the tags for the examples' words, and the tagged texts."""
-        found = self._tag([example.words for example in examples], done, options)
-        scores = score_tags([tagged.tags for tagged in found], [example.tags for example in examples])
-        result = {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
-        return result, [tagged.text for tagged in found]
-
-    def compare(
-        self, other: "Tagger", examples: Sequence[Tagged], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        sentences = [example.words for example in examples]
-        ours, theirs = ([tagged.tags for tagged in tagger._tag(sentences, done, options)] for tagger in (self, other))
-        return compare_tags(ours, theirs, [example.tags for example in examples])
-
-    def plain(self, text: str, output: TaggedText) -> dict[str, Any]:
-        return asdict(output)
+def _decided(models: Sequence[AnyTagger], emissions: Values, labels: Sequence[str]) -> TaggedUnits:
+    """emissions [models, units, tags]."""
+    if not emissions.shape[1]:
+        return TaggedUnits([], np.zeros((0, len(labels))))
+    by_model, path = [], None
+    for model, e in zip(models, torch.from_numpy(emissions).float().to(models[0].device), strict=True):
+        if model.crf is None:
+            by_model.append(e.softmax(dim=-1))
+            continue
+        here = torch.ones(1, len(e), dtype=torch.bool, device=e.device)
+        by_model.append(model.crf.marginals(e[None], here)[0])
+        path = model.crf.best(e[None], here)[0] if len(models) == 1 else None
+    probabilities = torch.stack(by_model).mean(dim=0).double().cpu().numpy()
+    best = probabilities.argmax(axis=1) if path is None else [int(i) for i in path]
+    return TaggedUnits([labels[int(i)] for i in best], probabilities)

@@ -15,6 +15,7 @@ from typing import Literal
 
 from jumok.errors import DataError
 from jumok.text.formats import _opened
+from jumok.text.labelled import read_columns
 from jumok.text.sentences import iter_spans
 
 DocumentFormat = Literal["blank_line", "line", "file"]
@@ -42,6 +43,16 @@ def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator
     """
     for file in text_files(path) if os.path.isdir(path) else [path]:
         yield from _read_file(file, form, split)
+
+
+def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Sentence]:
+    """The sentences of the texts in a column of a TSV, each of them a document; empty ones are none."""
+    for where, (cell,) in read_columns(path, [column]):
+        first = True
+        for start, end in iter_spans(cell) if split else [(0, len(cell))]:
+            if text := cell[start:end].strip():
+                yield Sentence(text, first, where)
+                first = False
 
 
 def text_files(folder: Path) -> list[Path]:

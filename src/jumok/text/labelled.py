@@ -3,7 +3,7 @@
 Like the readers of pairs they are lazy, leave the text as it was written, and name the place of what is wrong.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,27 +30,55 @@ class Tagged:
     where: str
 
 
-def read_labelled(path: Path, *, text: str, label: str, pair: str | None = None) -> Iterator[Labelled]:
-    """A TSV whose header names the columns; quotes mean nothing, a cell is what stands between two tabs."""
+def read_labelled(
+    path: Path,
+    *,
+    text: str,
+    label: str,
+    pair: str | None = None,
+    header: Sequence[str] | None = None,
+    skip: Collection[str] = (),
+) -> Iterator[Labelled]:
+    """A TSV whose header names the columns; quotes mean nothing, a cell is what stands between two tabs.
+
+    `header` names the columns of a file that has no header line; rows with a label of `skip` are left out.
+    """
     names = [text, label, *([] if pair is None else [pair])]
-    places: list[int] = []
-    header: list[str] = []
-    for number, line in enumerate(read_lines(path), start=1):
-        cells = line.split("\t")
-        if number == 1:
-            header = cells
-            if missing := ", ".join(name for name in names if name not in cells):
-                right = f"a header with these columns; it has {', '.join(cells)}"
-                raise DataError(f"no column {missing}", where=f"{path}:1", right=right)
-            places = [cells.index(name) for name in names]
+    for where, found in read_columns(path, names, header=header):
+        answer = found[1].strip()
+        if answer in skip:
             continue
-        if len(cells) != len(header):
-            right = f"{len(header)} as in the header, separated by tabs"
-            raise DataError(f"{len(cells)} columns", where=f"{path}:{number}", right=right)
-        found = [cells[place] for place in places]
-        if not found[1].strip():
-            raise DataError("an empty label", where=f"{path}:{number}", right=f"a label in the column {label}")
-        yield Labelled(found[0], None if pair is None else found[2], found[1].strip(), f"{path}:{number}")
+        if not answer:
+            raise DataError("an empty label", where=where, right=f"a label in the column {label}")
+        yield Labelled(found[0], None if pair is None else found[2], answer, where)
+
+
+def read_columns(
+    path: Path, names: list[str], *, header: Sequence[str] | None = None
+) -> Iterator[tuple[str, list[str]]]:
+    """The place of each row of a TSV, and its cells in the columns of these names."""
+    columns = list(header or [])
+    places = _places(columns, names, "header") if columns else []
+    for number, line in enumerate(read_lines(path), start=1):
+        cells, where = line.split("\t"), f"{path}:{number}"
+        if number == 1 and cells == columns:
+            raise DataError(
+                "a header line, though the names of the columns are given", where=where, right="one of the two"
+            )
+        if not columns:
+            columns, places = cells, _places(cells, names, where)
+            continue
+        if len(cells) != len(columns):
+            right = f"{len(columns)} as in the header, separated by tabs"
+            raise DataError(f"{len(cells)} columns", where=where, right=right)
+        yield where, [cells[place] for place in places]
+
+
+def _places(columns: list[str], names: list[str], where: str) -> list[int]:
+    if missing := ", ".join(name for name in names if name not in columns):
+        right = f"a header with these columns; it has {', '.join(columns)}"
+        raise DataError(f"no column {missing}", where=where, right=right)
+    return [columns.index(name) for name in names]
 
 
 def read_tagged(path: Path) -> Iterator[Tagged]:

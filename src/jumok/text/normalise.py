@@ -1,9 +1,19 @@
-"""Unicode composition (NFC) that remembers where each character came from.
+"""Unicode composition (NFC) that remembers where each character came from, and where a character ends.
 
 NFC joins jamo into syllables and letters with their accents; unlike NFKC and NFD it destroys neither.
 """
 
+import re
 import unicodedata
+
+# Jamo that stand one after the other in a syllable: leading consonants, vowels, trailing consonants. Composed
+# syllables can begin with more of the first and go on with more of the others.
+_LEADING, _VOWEL, _TRAILING = "\u1100-\u115f\ua960-\ua97c", "\u1160-\u11a7\ud7b0-\ud7c6", "\u11a8-\u11ff\ud7cb-\ud7fb"
+_SYLLABLE = re.compile(
+    f"[{_LEADING}][{_LEADING}{_VOWEL}\uac00-\ud7a3]|[{_VOWEL}\uac00-\ud7a3][{_VOWEL}{_TRAILING}]|[{_TRAILING}]{{2}}"
+)
+_JOINER = "\u200d"
+_SKIN_TONES = range(0x1F3FB, 0x1F400)
 
 
 def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -33,3 +43,17 @@ def _joins(cluster: str, character: str) -> bool:
         return True
     nfc = unicodedata.normalize
     return nfc("NFC", cluster + character) != nfc("NFC", cluster) + nfc("NFC", character)
+
+
+def is_inside_character(text: str, offset: int) -> bool:
+    """Whether an offset parts what a reader sees as one character.
+
+    That is a letter and its accents, the jamo of a syllable, and pictures with a variant, a colour or a joiner.
+    """
+    if not 0 < offset < len(text):
+        return False
+    before, after = text[offset - 1], text[offset]
+    kind = unicodedata.category(after)[0]
+    if kind == "M" or after == _JOINER or ord(after) in _SKIN_TONES:  # M: all that combines, and variation selectors
+        return True
+    return before == _JOINER and kind in "LNS" or bool(_SYLLABLE.fullmatch(before + after))

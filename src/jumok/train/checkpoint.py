@@ -19,6 +19,7 @@ from jumok.errors import CheckpointError, RunError
 
 MANIFEST = "manifest.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
+UPDATES = "updates"
 
 
 def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
@@ -150,7 +151,7 @@ class Checkpoints:
     def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]) -> Path:
         def write(folder: Path) -> None:
             save_file(unique_tensors(model), folder / "weights.safetensors", metadata={"format": "pt"})
-            save_file(_moments(model, optimizer), folder / "optimizer.safetensors")
+            save_file(_moments(model, optimizer, step), folder / "optimizer.safetensors")
             (folder / "progress.json").write_text(json.dumps(progress), "utf-8")
 
         write_folder(self.path(step), write)
@@ -220,12 +221,17 @@ class Checkpoints:
                     shutil.rmtree(path, ignore_errors=True)
 
 
-def _moments(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _moments(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, Tensor]:
+    """Adam's moments; also how often each parameter was updated, of one that did not learn from the first step on."""
     moments = {}
     for name, parameter in model.named_parameters():
+        if parameter not in optimizer.state:
+            continue
+        state = optimizer.state[parameter]
         for moment in MOMENTS:
-            if parameter in optimizer.state:
-                moments[f"{name}.{moment}"] = optimizer.state[parameter][moment].cpu().contiguous()
+            moments[f"{name}.{moment}"] = state[moment].cpu().contiguous()
+        if int(state["step"]) != step:
+            moments[f"{name}.{UPDATES}"] = state["step"].cpu().clone()
     return moments
 
 
@@ -236,4 +242,5 @@ def _restore_moments(
         if f"{name}.{MOMENTS[0]}" not in moments:
             continue
         state = {moment: moments[f"{name}.{moment}"].to(parameter.device) for moment in MOMENTS}
-        optimizer.state[parameter] = {"step": torch.tensor(float(step), device=parameter.device), **state}
+        updates = moments.get(f"{name}.{UPDATES}", torch.tensor(float(step)))
+        optimizer.state[parameter] = {"step": updates.to(parameter.device), **state}

@@ -17,13 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count
+from jumok.config import Count, Steps
 from jumok.errors import RunError
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
+from jumok.train.layers import Layers, TransferConfig
 from jumok.train.optimizer import OptimizerConfig, learning_rate
 
-LOWER_IS_BETTER = {"perplexity", "bits_per_byte"}
+LOWER_IS_BETTER = {"perplexity", "bits_per_byte", "mean_absolute_error"}
 Metric = Literal[
     "perplexity",
     "bits_per_byte",
@@ -31,6 +32,12 @@ Metric = Literal[
     "exact_match",
     "accuracy",
     "macro_f1",
+    "micro_f1",
+    "mcc",
+    "pearson",
+    "spearman",
+    "mean_absolute_error",
+    "answer_f1",
     "span_f1",
     "tag_accuracy",
     "masked_accuracy",
@@ -68,13 +75,17 @@ class TrainConfig:
     """How long, how large, how often."""
 
     steps: Count = 100_000
+    epochs: Count | None = None
+    """passes over the training data; if given, `steps` is as many as they take"""
     batch_tokens: Count = 4096
     """tokens of a batch, padding included, on its longer side"""
     accumulate: Count = 1
     """batches whose gradients make one step"""
     optimizer: OptimizerConfig = OptimizerConfig()
-    evaluate_every: Count = 1000
-    save_every: Count = 1000
+    transfer: TransferConfig = TransferConfig()
+    evaluate_every: Steps = 1000
+    """steps, or below 1 a share of all; the same of save_every"""
+    save_every: Steps = 1000
     keep_last: Count = 5
     """checkpoints kept beside the best one; as many are averaged"""
     final: Literal["average", "best", "last"] = "average"
@@ -87,6 +98,24 @@ class TrainConfig:
     threads: Count | None = None
     """of this process on the CPU; all cores if not given"""
     tensorboard: bool = False
+
+    def resolved(self, epoch_lengths: Callable[[int], int]) -> "TrainConfig":
+        """With numbers of steps where there were epochs and shares; the length of an epoch is its batches."""
+        steps = self.steps
+        if self.epochs is not None:
+            steps = max(sum(map(epoch_lengths, range(self.epochs))) // self.accumulate, 1)
+
+        def counted(amount: float) -> int:
+            return int(amount) if amount >= 1 or not amount else max(round(amount * steps), 1)
+
+        return replace(
+            self,
+            steps=steps,
+            evaluate_every=counted(self.evaluate_every),
+            save_every=counted(self.save_every),
+            optimizer=replace(self.optimizer, warmup=counted(self.optimizer.warmup)),
+            transfer=replace(self.transfer, unfreeze_every=counted(self.transfer.unfreeze_every)),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +193,10 @@ def train(
     if progress.finished:
         yield Finished(progress.step, "steps" if progress.step == config.steps else "patience")
         return
-    source = _Batches(task, progress)
+    source, layers = _Batches(task, progress), Layers(model, config.transfer)
     reason: Literal["steps", "patience", "interrupted"] = "steps"
     while progress.step < config.steps:
+        layers.at(progress.step + 1)
         event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
         progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
         yield event
@@ -264,7 +294,7 @@ def _step(
         )
     rate = learning_rate(step, config.optimizer, peak=peak_rate, steps=config.steps)
     for group_of_parameters in optimizer.param_groups:
-        group_of_parameters["lr"] = rate
+        group_of_parameters["lr"] = rate * group_of_parameters.get("scale", 1.0)
     optimizer.step()
     tokens = int(group.sum(sum(_each(getattr(batch, "tokens", batch.count))[0] for batch in batches)))
     parts = dict(zip(task.losses, means, strict=True)) if len(means) > 1 else {}

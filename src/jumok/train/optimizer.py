@@ -6,7 +6,8 @@ from typing import Literal
 import torch
 from torch import nn
 
-from jumok.config import CountOrZero, NotNegative, Positive, Share
+from jumok.config import NotNegative, Positive, Share, StepsOrZero
+from jumok.train.layers import TransferConfig, depths
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,8 +21,8 @@ class OptimizerConfig:
     linear: down to zero at the last step; constant. All begin with a linear warm-up."""
     learning_rate: Positive | None = None
     """the peak; noam has its own"""
-    warmup: CountOrZero = 4000
-    """steps of the warm-up; noam and inverse_sqrt need one"""
+    warmup: StepsOrZero = 4000
+    """steps of the warm-up, or below 1 a share of all; noam and inverse_sqrt need one"""
     beta1: Share = 0.9
     beta2: Share = 0.98
     epsilon: Positive = 1e-9
@@ -34,8 +35,8 @@ class OptimizerConfig:
         wrong = []
         if (self.learning_rate is None) != (self.schedule == "noam"):
             wrong.append('learning_rate goes with every schedule but "noam", which computes its own')
-        if self.warmup < 1 and self.schedule in ("noam", "inverse_sqrt"):
-            wrong.append("warmup must be at least 1 for noam and inverse_sqrt")
+        if not self.warmup and self.schedule in ("noam", "inverse_sqrt"):
+            wrong.append("warmup must not be 0 for noam and inverse_sqrt")
         if wrong:
             raise ValueError("\n".join(wrong))
 
@@ -60,12 +61,21 @@ def learning_rate(step: int, config: OptimizerConfig, *, peak: float, steps: int
             return peak
 
 
-def make_optimizer(model: nn.Module, config: OptimizerConfig) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused, with weight decay on matrices only."""
-    parameters = [p for p in model.parameters() if p.requires_grad]
+def make_optimizer(
+    model: nn.Module, config: OptimizerConfig, transfer: TransferConfig | None = None
+) -> torch.optim.Optimizer:
+    """Adam or AdamW, fused, with weight decay on matrices only; lower layers may learn at a lower rate."""
+    decay = 1.0 if transfer is None else transfer.layer_decay
+    found = depths(model)
+    top = max(found.values())
+    by_scale: dict[float, list[nn.Parameter]] = {}
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            by_scale.setdefault(decay ** (top - found[name]), []).append(parameter)
     groups = [
-        {"params": [p for p in parameters if p.ndim > 1], "weight_decay": config.weight_decay},
-        {"params": [p for p in parameters if p.ndim <= 1], "weight_decay": 0.0},
+        {"params": [p for p in some if (p.ndim > 1) == matrices], "weight_decay": weight_decay, "scale": scale}
+        for scale, some in by_scale.items()
+        for matrices, weight_decay in ((True, config.weight_decay), (False, 0.0))
     ]
     kind = torch.optim.AdamW if config.kind == "adamw" else torch.optim.Adam
     return kind(

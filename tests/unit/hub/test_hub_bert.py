@@ -9,12 +9,14 @@ from safetensors.torch import load_file, save_file
 from transformers import (
     AutoModel,
     AutoModelForMaskedLM,
+    AutoModelForMultipleChoice,
     AutoModelForPreTraining,
     AutoModelForQuestionAnswering,
     AutoModelForSequenceClassification,
     AutoModelForTokenClassification,
     AutoTokenizer,
     BertForMaskedLM,
+    BertForMultipleChoice,
     BertForPreTraining,
     BertForQuestionAnswering,
     BertForSequenceClassification,
@@ -25,9 +27,19 @@ from transformers import (
 )
 from transformers import BertConfig as TheirBertConfig
 
+from jumok.errors import CheckpointError
 from jumok.hub.files import ConvertedWarning
 from jumok.hub.folder import ModelFolder, obstacle, read_model, write_model
-from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models import (
+    Bert,
+    BertClassifier,
+    BertConfig,
+    BertPretraining,
+    BertRelation,
+    BertTagger,
+    RnnConfig,
+    RnnTagger,
+)
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vocabulary import BERT
 from jumok.train.checkpoint import load_tensors, unique_tensors
@@ -35,15 +47,32 @@ from jumok.train.checkpoint import load_tensors, unique_tensors
 SMALL = BertConfig(d_model=24, d_ff=40, n_heads=4, n_layers=2, max_len=20)
 LABELS = ["B-사람", "I-사람", "O"]
 
-# task, our model, their class, the class that opens its folder
+CLASSIFIERS = BertForSequenceClassification, AutoModelForSequenceClassification
+
+# task, their class, the class that opens its folder
 CASES = {
     "encoder": ({"kind": "embedding", "pooler": True}, BertModel, AutoModel),
     "pretraining": ({"kind": "pretraining", "next_sentence": True}, BertForPreTraining, AutoModelForPreTraining),
     "masked words": ({"kind": "pretraining", "next_sentence": False}, BertForMaskedLM, AutoModelForMaskedLM),
-    "classification": ({"kind": "classification"}, BertForSequenceClassification, AutoModelForSequenceClassification),
+    "classification": ({"kind": "classification", "predicts": "class"}, *CLASSIFIERS),
+    "several labels": ({"kind": "classification", "predicts": "labels"}, *CLASSIFIERS),
+    "a number": ({"kind": "classification", "predicts": "number"}, *CLASSIFIERS),
+    "choice": ({"kind": "choice"}, BertForMultipleChoice, AutoModelForMultipleChoice),
     "tagging": ({"kind": "tagging"}, BertForTokenClassification, AutoModelForTokenClassification),
     "answering": ({"kind": "answering"}, BertForQuestionAnswering, AutoModelForQuestionAnswering),
 }
+PROBLEMS = {
+    "class": "single_label_classification",
+    "labels": "multi_label_classification",
+    "number": "regression",
+}
+
+
+def named(task):
+    """The labels that the facts of a task have."""
+    if task["kind"] in ("classification", "tagging"):
+        return [] if task.get("predicts") == "number" else LABELS
+    return ["start", "end"] if task["kind"] == "answering" else None
 
 
 def our_model(task, vocab, config=SMALL):
@@ -53,7 +82,9 @@ def our_model(task, vocab, config=SMALL):
         case "pretraining":
             return BertPretraining(config, vocab=vocab, next_sentence=task["next_sentence"])
         case "classification":
-            return BertClassifier(config, vocab=vocab, n_labels=len(LABELS))
+            return BertClassifier(config, vocab=vocab, n_labels=len(named(task)) or 1)
+        case "choice":
+            return BertClassifier(config, vocab=vocab, n_labels=1)
         case "tagging":
             return BertTagger(config, vocab=vocab, n_labels=len(LABELS))
         case "answering":
@@ -67,8 +98,8 @@ def their_config(vocab, **changes):
 
 def folder_of(model, task, tokenizer):
     facts = {"version": "1", "task": task, "language": "ko", "max_len": 20}
-    if task["kind"] in ("classification", "tagging"):
-        facts["labels"] = LABELS
+    if named(task) is not None:
+        facts["labels"] = named(task)
     return ModelFolder(model.config, unique_tensors(model), Tokenizers(tokenizer, tokenizer), facts)
 
 
@@ -96,6 +127,8 @@ def our_outputs(model, ids, segments, mask):
 
 
 def their_outputs(model, ids, segments, mask):
+    if isinstance(model, BertForMultipleChoice):  # one question, of which each row is a choice
+        ids, segments, mask = ids[None], segments[None], mask[None]
     said = model(input_ids=ids, token_type_ids=segments, attention_mask=mask.long())
     match model:
         case BertModel():
@@ -104,6 +137,8 @@ def their_outputs(model, ids, segments, mask):
             return [said.prediction_logits[mask], said.seq_relationship_logits]
         case BertForSequenceClassification():
             return [said.logits]
+        case BertForMultipleChoice():
+            return [said.logits.T]
         case BertForQuestionAnswering():
             return [torch.stack([said.start_logits, said.end_logits], dim=-1)[mask]]
         case _:
@@ -126,17 +161,21 @@ def test_transformers_opens_what_we_write(task, cls, auto, wordpiece, randomised
     assert type(theirs) is cls
     assert not any(loading.values()), loading
     assert_same_outputs(ours, theirs.eval(), wordpiece.vocab_size)
-    if "labels" in folder_of(ours, task, wordpiece).facts:
-        assert [theirs.config.id2label[i] for i in range(3)] == LABELS
-        assert theirs.config.label2id == {label: i for i, label in enumerate(LABELS)}
+    if task["kind"] in ("classification", "tagging"):
+        names = named(task) or ["LABEL_0"]
+        assert theirs.config.num_labels == len(names)
+        assert theirs.config.id2label == dict(enumerate(names))
+        assert theirs.config.label2id == {label: i for i, label in enumerate(names)}
     if task["kind"] == "classification":
-        assert theirs.config.problem_type == "single_label_classification"
+        assert theirs.config.problem_type == PROBLEMS[task["predicts"]]
 
 
 @pytest.mark.parametrize(("task", "cls", "auto"), CASES.values(), ids=CASES)
 def test_we_open_what_transformers_writes(task, cls, auto, wordpiece, randomised, tmp_path):
     vocab = wordpiece.vocab_size
-    labels = {"num_labels": 3} if task["kind"] in ("classification", "tagging") else {}
+    labels = {"num_labels": len(named(task)) or 1} if task["kind"] in ("classification", "tagging") else {}
+    if "predicts" in task:
+        labels["problem_type"] = PROBLEMS[task["predicts"]]
     theirs = randomised(cls(their_config(vocab, **labels)))
     theirs.save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(wordpiece.to_json(), "utf-8")
@@ -144,8 +183,8 @@ def test_we_open_what_transformers_writes(task, cls, auto, wordpiece, randomised
     assert read.config == SMALL
     assert read.facts["task"] == task
     assert (read.facts["language"], read.facts["max_len"]) == ("", 20)
-    named = {"answering": ["start", "end"], "embedding": None, "pretraining": None}
-    assert read.facts.get("labels") == named.get(task["kind"], ["LABEL_0", "LABEL_1", "LABEL_2"])
+    unnamed = ["LABEL_0", "LABEL_1", "LABEL_2"]
+    assert read.facts.get("labels") == (unnamed if named(task) == LABELS else named(task))
     ours = our_model(task, vocab).eval()
     load_tensors(ours, read.tensors, where=tmp_path)
     assert_same_outputs(ours, theirs, vocab)
@@ -162,6 +201,76 @@ def test_there_and_back_is_exact(task, cls, auto, wordpiece, randomised, tmp_pat
     assert read.tokenizers.source.to_json() == wordpiece.to_json()
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
+
+
+@pytest.mark.parametrize(("n", "predicts", "labels"), [(1, "number", []), (2, "class", ["LABEL_0", "LABEL_1"])])
+def test_a_classifier_that_does_not_say_what_it_predicts(n, predicts, labels, wordpiece, tmp_path):
+    BertForSequenceClassification(their_config(wordpiece.vocab_size, num_labels=n)).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(wordpiece.to_json(), "utf-8")
+    assert json.loads((tmp_path / "config.json").read_text("utf-8")).get("problem_type") is None
+    read = read_model(tmp_path)
+    assert read.facts["task"] == {"kind": "classification", "predicts": predicts}
+    assert read.facts["labels"] == labels
+
+
+def test_a_choice_whose_config_has_labels(wordpiece, randomised, tmp_path):
+    """There its one output is never counted by them."""
+    theirs = randomised(BertForMultipleChoice(their_config(wordpiece.vocab_size, num_labels=4)))
+    theirs.save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_text(wordpiece.to_json(), "utf-8")
+    read = read_model(tmp_path)
+    assert "labels" not in read.facts
+    ours = BertClassifier(SMALL, vocab=wordpiece.vocab_size, n_labels=1).eval()
+    load_tensors(ours, read.tensors, where=tmp_path)
+    assert_same_outputs(ours, theirs, wordpiece.vocab_size)
+
+
+OURS_ALONE = {
+    "a CRF on BERT": ({"kind": "tagging", "crf": True}, SMALL, "transformers has no BERT with a CRF"),
+    "a relation": ({"kind": "relation"}, SMALL, "transformers has no BERT whose task is relation"),
+    "a CRF on a recurrent network": (
+        {"kind": "tagging", "crf": True},
+        RnnConfig(d_embedding=6, d_hidden=8),
+        "transformers has no recurrent networks",
+    ),
+}
+
+
+@pytest.mark.parametrize(("task", "config", "reason"), OURS_ALONE.values(), ids=OURS_ALONE)
+def test_what_transformers_does_not_have_is_written_in_our_own_way(
+    task, config, reason, wordpiece, randomised, tmp_path
+):
+    vocab = wordpiece.vocab_size
+    match task["kind"], config:
+        case "relation", _:
+            model = BertRelation(config, vocab=vocab, n_labels=3)
+        case _, BertConfig():
+            model = BertTagger(config, vocab=vocab, n_labels=3, crf=True)
+        case _:
+            model = RnnTagger(config, vocab=vocab, n_labels=3, crf=True)
+    facts = {"version": "1", "task": task, "language": "ko", "labels": LABELS}
+    tensors = unique_tensors(randomised(model))
+    written = ModelFolder(config, tensors, Tokenizers(wordpiece, wordpiece), facts)
+    assert obstacle(written) == reason
+    write_model(tmp_path, written, card="")
+    assert json.loads((tmp_path / "config.json").read_text("utf-8"))["model_type"] == f"jumok-{config.kind}"
+    read = read_model(tmp_path)
+    assert read.config == config
+    assert {key: read.facts[key] for key in facts} == facts
+    assert read.tensors.keys() == tensors.keys()
+    assert all(torch.equal(read.tensors[name], tensor) for name, tensor in tensors.items())
+    assert [name for name in read.tensors if name.startswith(("crf.", "w_"))]
+    assert obstacle(read) == reason
+
+
+@pytest.mark.parametrize("kind", ["relation", "tagging"])
+def test_a_folder_of_our_own_has_its_labels(kind, wordpiece, tmp_path):
+    model = BertRelation(SMALL, vocab=wordpiece.vocab_size, n_labels=3)
+    facts = {"version": "1", "task": {"kind": kind, "crf": True}}
+    tensors = {**unique_tensors(model), "crf.starts": torch.zeros(3)}
+    write_model(tmp_path, ModelFolder(SMALL, tensors, Tokenizers(wordpiece, wordpiece), facts), card="")
+    with pytest.raises(CheckpointError, match=r"without jumok\.labels"):
+        read_model(tmp_path)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("gelu", "gelu"), ("gelu_new", "gelu_tanh"), ("relu", "relu")])
@@ -274,8 +383,26 @@ def test_our_facts_are_forgotten_where_they_no_longer_hold(wordpiece, randomised
     shutil.copy(tmp_path / "tokenizer.json", there)
     assert "jumok" in json.loads((there / "config.json").read_text("utf-8"))
     read = read_model(there)
-    assert read.facts["task"] == {"kind": "classification"}
+    assert read.facts["task"] == {"kind": "classification", "predicts": "class"}
     assert read.facts["labels"] == ["no", "yes"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "kept"),
+    [
+        ({}, True),
+        ({"problem_type": "multi_label_classification"}, False),
+        ({"id2label": {"0": "a", "1": "b", "2": "c"}}, False),
+    ],
+    ids=str,
+)
+def test_our_facts_hold_as_long_as_labels_and_problem_do(changes, kept, wordpiece, randomised, tmp_path):
+    task = {"kind": "classification", "predicts": "class"}
+    ours = randomised(our_model(task, wordpiece.vocab_size))
+    write_model(tmp_path, folder_of(ours, task, wordpiece), card="")
+    tree = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    (tmp_path / "config.json").write_text(json.dumps({**tree, **changes}), "utf-8")
+    assert read_model(tmp_path).facts["language"] == ("ko" if kept else "")
 
 
 def test_transformers_cuts_text_as_we_do(wordpiece, randomised, tmp_path):

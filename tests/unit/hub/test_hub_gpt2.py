@@ -10,7 +10,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LM
 
 from jumok.decode.search import DecodeConfig, Request, search
 from jumok.errors import CheckpointError
-from jumok.hub.folder import ModelFolder, read_model, write_model
+from jumok.hub.folder import ModelFolder, obstacle, read_model, write_model
 from jumok.models.gpt import Gpt, GptConfig
 from jumok.tasks.predict import stored_decoding
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -112,6 +112,43 @@ def test_there_and_back_is_exact(tokenizer, randomised, tmp_path):
     assert {key: read.facts[key] for key in written.facts} == written.facts
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
+
+
+def classifier_of(model, tokenizer):
+    """A language model that writes one of its labels."""
+    facts = {"version": "1", "task": {"kind": "classification", "predicts": "class"}, "labels": ["좋다", "나쁘다"]}
+    return ModelFolder(model.config, unique_tensors(model), Tokenizers(tokenizer, tokenizer), facts)
+
+
+def test_a_classifier_is_a_language_model(tokenizer, randomised, tmp_path):
+    ours = randomised(Gpt(SMALL, vocab=tokenizer.vocab_size))
+    written = classifier_of(ours, tokenizer)
+    assert obstacle(written) is None
+    write_model(tmp_path, written, card="")
+    assert not (tmp_path / "generation_config.json").exists()
+    read = read_model(tmp_path)
+    assert read.config == SMALL
+    assert {key: read.facts[key] for key in written.facts} == written.facts
+    assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
+    theirs, loading = AutoModelForCausalLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert type(theirs) is GPT2LMHeadModel
+    assert not any(loading.values()), loading
+    assert_same_logits(ours, theirs.eval(), tokenizer.vocab_size)
+
+
+def test_a_classifier_without_labels_is_refused(byte_bpe, randomised, tmp_path):
+    written = classifier_of(randomised(Gpt(SMALL, vocab=byte_bpe.vocab_size)), byte_bpe)
+    del written.facts["labels"]
+    write_model(tmp_path, written, card="")
+    with pytest.raises(CheckpointError, match=r"without jumok\.labels"):
+        read_model(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["tagging", "relation", "choice"])
+def test_other_tasks_have_no_gpt_there(kind, byte_bpe, randomised):
+    folder = classifier_of(randomised(Gpt(SMALL, vocab=byte_bpe.vocab_size)), byte_bpe)
+    folder.facts["task"] = {"kind": kind}
+    assert obstacle(folder) == f"transformers has no GPT-2 whose task is {kind}"
 
 
 def test_transformers_generates_what_our_greedy_search_finds(byte_bpe, randomised, tmp_path):

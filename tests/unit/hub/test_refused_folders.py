@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from transformers import BertConfig as TheirBertConfig
 from transformers import (
     BertForMaskedLM,
-    BertForMultipleChoice,
+    BertForNextSentencePrediction,
     BertForPreTraining,
     BertForSequenceClassification,
     GPT2Config,
@@ -135,9 +135,9 @@ def test_an_index_that_leads_nowhere(index, folder, refusal):
 
 
 def test_an_architecture_that_is_not_supported(folder, refusal, wordpiece):
-    their_bert(BertForMultipleChoice, wordpiece.vocab_size).save_pretrained(folder)
+    their_bert(BertForNextSentencePrediction, wordpiece.vocab_size).save_pretrained(folder)
     error = refusal()
-    assert error.what == 'jumok has no model for the architecture "BertForMultipleChoice"'
+    assert error.what == 'jumok has no model for the architecture "BertForNextSentencePrediction"'
     assert "BertForQuestionAnswering" in error.right
 
 
@@ -203,18 +203,18 @@ def test_an_output_that_is_not_the_embedding(byte_bpe, tmp_path):
         read_model(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"problem_type": "multi_label_classification", "num_labels": 3}, "multi_label_classification"),
-        ({"problem_type": "regression", "num_labels": 1}, "regression"),
-        ({"num_labels": 1}, "regression"),
-    ],
-    ids=str,
-)
-def test_a_classifier_that_does_not_choose_one_label(changes, said, folder, refusal, wordpiece):
+def test_a_classifier_that_gives_several_numbers(folder, refusal, wordpiece):
+    changes = {"problem_type": "regression", "num_labels": 3}
     their_bert(BertForSequenceClassification, wordpiece.vocab_size, **changes).save_pretrained(folder)
-    assert f'problem_type "{said}"' in refusal().what
+    error = refusal()
+    assert error.what == 'problem_type "regression" with 3 outputs: jumok predicts one number'
+    assert error.where.endswith("config.json")
+
+
+def test_a_problem_that_nobody_knows(folder, refusal, wordpiece):
+    their_bert(BertForSequenceClassification, wordpiece.vocab_size).save_pretrained(folder)
+    change_config(folder, problem_type="ranking")
+    assert 'problem_type: "ranking" is none of single_label_classification, multi_label' in str(refusal())
 
 
 def test_a_vocabulary_without_the_mask(folder, refusal, wordpiece):

@@ -1,6 +1,7 @@
-"""BERT and GPT equal the ones that the library transformers has, on the same weights."""
+"""BERT and GPT equal the ones that the library transformers has, on the same weights; the heads their equations."""
 
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -8,7 +9,8 @@ from torch import Tensor, nn
 from transformers import BertConfig as TheirBertConfig
 from transformers import BertForPreTraining, GPT2Config, GPT2LMHeadModel
 
-from jumok.models.bert import Bert, BertClassifier, BertConfig, BertPretraining, BertTagger
+from jumok.models.bert import Bert, BertConfig, BertPretraining
+from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
 from jumok.models.gpt import Gpt, GptConfig
 
 V, D, FF, H, N = 50, 24, 40, 4, 3
@@ -60,6 +62,112 @@ def test_shapes_of_the_heads(labels: int) -> None:
     zeros, there = torch.zeros_like(ids), torch.ones_like(ids).bool()
     assert BertTagger(SMALL, vocab=V, n_labels=labels)(ids, zeros, there).shape == (2, 7, labels)
     assert BertClassifier(SMALL, vocab=V, n_labels=labels)(ids, zeros, there).shape == (2, labels)
+
+
+def some_texts() -> tuple[Tensor, Tensor, Tensor]:
+    torch.manual_seed(2)
+    ids = torch.randint(5, V, (3, 9))
+    segments = (torch.arange(9) > 4).long().expand(3, 9)
+    return ids, segments, torch.arange(9) < torch.tensor([[9], [6], [1]])
+
+
+def test_the_first_piece_looks_at_the_others() -> None:
+    model = randomised(BertClassifier(SMALL, vocab=V, n_labels=3))
+    with torch.no_grad():
+        for layer in model.bert.stack.layers:
+            layer.self_attention.w_q.weight.mul_(30)  # large enough for attention not to be spread evenly
+    some, weights, every = some_texts(), list[Tensor](), list[Tensor]()
+    logits = model(*some, weights=weights)
+    (looked,) = weights
+    model.bert(*some, weights=every)
+    torch.testing.assert_close(looked, every[-1].mean(dim=1)[:, 0])
+    torch.testing.assert_close(looked.sum(dim=1), torch.ones(3))
+    assert not looked[~some[2]].any()
+    assert looked[0].std() > 0.02
+    assert not torch.allclose(looked, every[0].mean(dim=1)[:, 0], atol=0.02)
+    assert torch.equal(logits, model(*some))  # looking changes nothing
+
+
+def test_looking_keeps_no_layers_attention(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One query of one layer is computed in the open; all else goes the fast way, looked at or not."""
+    fused, seen = nn.functional.scaled_dot_product_attention, list[int]()
+
+    def counted(q: Tensor, *rest: Tensor, **options: object) -> Tensor:
+        seen.append(q.shape[2])
+        return fused(q, *rest, **options)
+
+    monkeypatch.setattr(nn.functional, "scaled_dot_product_attention", counted)
+    model = randomised(BertClassifier(SMALL, vocab=V, n_labels=3))
+    model(*some_texts())
+    assert seen == [9] * N
+    model(*some_texts(), weights=[])
+    assert seen == [9] * N * 2
+
+
+def test_with_a_crf_the_logits_are_its_emissions() -> None:
+    torch.manual_seed(1)
+    plain = BertTagger(SMALL, vocab=V, n_labels=4).eval()
+    torch.manual_seed(1)
+    model = BertTagger(SMALL, vocab=V, n_labels=4, crf=True).eval()
+    assert plain.crf is None
+    assert model.crf is not None
+    assert model.state_dict().keys() - plain.state_dict().keys() == {"crf.transitions", "crf.starts", "crf.ends"}
+    ids, segments, mask = some_texts()
+    e = model(ids, segments, mask)
+    assert torch.equal(e, plain(ids, segments, mask))
+    model.crf.log_likelihood(e, ids % 4, mask).sum().backward()
+    assert all(parameter.grad.any() for parameter in model.crf.parameters())
+    assert model.bert.embedding.weight.grad.any()
+
+
+def entities() -> tuple[Tensor, Tensor]:
+    """True at the pieces of each; the last text has one piece for both."""
+    head, tail = torch.zeros(3, 9, dtype=torch.bool), torch.zeros(3, 9, dtype=torch.bool)
+    head[0, 1:4], tail[0, 6:8] = True, True
+    head[1, 5], tail[1, 1:3] = True, True
+    head[2, 0] = tail[2, 0] = True
+    return head, tail
+
+
+def test_a_relation_is_the_papers_equations() -> None:
+    model = randomised(BertRelation(SMALL, vocab=V, n_labels=5))
+    some, (head, tail) = some_texts(), entities()
+    logits = model(*some, head, tail)
+    assert model.bert.pooler is None
+    w_0, w_1, w_3 = model.w_0, model.w_1, model.w_3
+    for row, h in enumerate(model.bert(*some)):
+        parts = [w_0.weight @ h[0].tanh() + w_0.bias]
+        for entity in (head, tail):
+            mean = torch.stack([h[t] for t in range(9) if entity[row, t]]).mean(dim=0)
+            parts.append(w_1.weight @ mean.tanh() + w_1.bias)
+        torch.testing.assert_close(logits[row], w_3.weight @ torch.cat(parts) + w_3.bias, rtol=1e-4, atol=1e-5)
+    swapped = model(*some, tail, head)
+    assert not torch.allclose(swapped[:2], logits[:2], atol=1e-2)  # a relation has a direction
+    torch.testing.assert_close(swapped[2], logits[2])
+
+
+def test_padding_changes_nothing_for_a_relation() -> None:
+    model = randomised(BertRelation(SMALL, vocab=V, n_labels=5))
+    some, spans = some_texts(), entities()
+    wide = [torch.cat([x, torch.ones_like(x[:, :4])], dim=1) for x in some[:2]]
+    absent = [torch.cat([x, torch.zeros_like(x[:, :4])], dim=1) for x in (some[2], *spans)]
+    torch.testing.assert_close(model(*wide, *absent), model(*some, *spans), rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_before_each_layer_of_a_relation() -> None:
+    model = BertRelation(replace(SMALL, dropout=0.0, attention_dropout=0.0), vocab=V, n_labels=5).train()
+    model.dropout.p = 0.5
+    read = dict[str, Tensor]()
+    for name in ("w_0", "w_1", "w_3"):
+        layer = model.get_submodule(name)
+        layer.register_forward_pre_hook(lambda _, x, name=name: read.update({name: x[0]}))
+    some = (*some_texts(), *entities())
+    model(*some)
+    assert {name: tuple(x.shape) for name, x in read.items()} == {"w_0": (3, D), "w_1": (3, 2, D), "w_3": (3, 3 * D)}
+    for x in read.values():
+        assert 0.2 < (x == 0).float().mean() < 0.8
+    model.eval()(*some)
+    assert all(x.all() for x in read.values())
 
 
 def test_gpt_does_not_look_ahead_and_steps_equal_the_whole() -> None:

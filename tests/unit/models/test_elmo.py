@@ -47,6 +47,12 @@ def batch(texts, extra=0):
     return ids, ids != PAD
 
 
+def one_text(texts, extra=0):
+    """What a task's model takes: segments too, at which a recurrent one does not look."""
+    ids, mask = batch(texts, extra)
+    return ids, torch.zeros_like(ids), mask
+
+
 def loss(model, ids, mask):
     """Of both directions together, a word and a direction."""
     hidden = torch.cat([states[mask] for states in model(ids, mask)])
@@ -316,19 +322,19 @@ def test_a_task_reads_embeddings_and_features(task):
     expected, expected_last = reader.layers(x, mask.sum(dim=1))
     close(states, expected)
     close(last, expected_last[-1][0])
-    assert model(ids, mask).shape == ((5, 3) if task is RnnClassifier else (5, 6, 3))
+    assert model(*one_text(TEXTS)).shape == ((5, 3) if task is RnnClassifier else (5, 6, 3))
 
 
 @each_task
 def test_padding_changes_nothing_for_a_task_with_features(task):
     model = with_features(task).eval()
-    ids, mask = batch(TEXTS)
-    wide, wide_mask = batch(TEXTS, extra=3)
-    found, wider = model(ids, mask), model(wide.masked_fill(~wide_mask, 3), wide_mask)
+    ids, segments, mask = one_text(TEXTS)
+    wide, wide_segments, wide_mask = one_text(TEXTS, extra=3)
+    found, wider = model(ids, segments, mask), model(wide.masked_fill(~wide_mask, 3), wide_segments, wide_mask)
     if task is RnnTagger:
         found, wider = found[mask], wider[wide_mask]
     close(wider, found)
-    alone = [model(*batch([text])) for text in TEXTS]
+    alone = [model(*one_text([text])) for text in TEXTS]
     close(torch.cat([row if task is RnnClassifier else row[0] for row in alone]), found)
 
 
@@ -339,7 +345,7 @@ def test_a_training_step_changes_the_mixture_and_not_the_elmo(task):
     optimizer = make_optimizer(model, OptimizerConfig(schedule="constant", learning_rate=0.1, warmup=0, kind="adamw"))
     for group in optimizer.param_groups:
         group["lr"] = 0.1
-    model(*batch(TEXTS)).square().sum().backward()
+    model(*one_text(TEXTS)).square().sum().backward()
     optimizer.step()
     for name, parameter in model.named_parameters():
         frozen = name.startswith("reader.features.elmo.")
@@ -375,7 +381,7 @@ def test_a_saved_model_is_whole(task):
         model.reader.features.mix.s.normal_()
     torch.manual_seed(9)
     other = task(replace(TASK, features=SMALL), vocab=V, n_labels=3).eval()
-    some = batch(TEXTS)
+    some = one_text(TEXTS)
     assert not torch.allclose(other(*some), model(*some))
     other.load_state_dict(model.state_dict())
     assert torch.equal(other(*some), model(*some))

@@ -44,9 +44,10 @@ def language_model(**changes):
 
 
 def batch(texts, extra=0):
+    """Ids, segments and mask; segments that alternate, to be looked past."""
     ids = pad(texts, PAD)
     ids = torch.cat([ids, ids.new_full((len(ids), extra), PAD)], dim=1)
-    return ids, ids != PAD
+    return ids, torch.arange(ids.shape[1]).expand_as(ids) % 2, ids != PAD
 
 
 def read_by_torch(model, ids, lengths):
@@ -83,7 +84,7 @@ def read_by_torch(model, ids, lengths):
 @each_pool
 def test_a_classifier_is_torchs_network_with_a_linear_layer(cell, both, n_layers, pool):
     model = classifier(cell=cell, bidirectional=both, n_layers=n_layers, pool=pool)
-    ids, mask = batch(TEXTS)
+    ids, segments, mask = batch(TEXTS)
     states, last = read_by_torch(model, ids, mask.sum(dim=1))
     match pool:
         case "last":
@@ -98,17 +99,17 @@ def test_a_classifier_is_torchs_network_with_a_linear_layer(cell, both, n_layers
                 alpha = torch.softmax(u @ model.score.v.weight[0], dim=0)
                 pooled.append((alpha[:, None] * h).sum(dim=0))
             pooled = torch.stack(pooled)
-    close(model(ids, mask), pooled @ model.output.weight.T + model.output.bias)
+    close(model(ids, segments, mask), pooled @ model.output.weight.T + model.output.bias)
 
 
 @each_cell
 @each_way
 def test_a_tagger_is_torchs_network_with_a_linear_layer(cell, both):
     model = tagger(cell=cell, bidirectional=both, n_layers=2)
-    ids, mask = batch(TEXTS)
+    ids, segments, mask = batch(TEXTS)
     states, _ = read_by_torch(model, ids, mask.sum(dim=1))
     expected = states @ model.output.weight.T + model.output.bias
-    close(model(ids, mask)[mask], expected[mask])
+    close(model(ids, segments, mask)[mask], expected[mask])
 
 
 @each_cell
@@ -137,19 +138,19 @@ def test_padding_changes_nothing_for_a_classifier(cell, both, pool):
     close(model(*batch(TEXTS, extra=4)), together)
     close(torch.cat([model(*batch([text])) for text in TEXTS]), together)
     assert len({tuple(row) for row in together.tolist()}) == len(TEXTS)  # the texts are told apart
-    ids, mask = batch(TEXTS)
-    close(model(ids.masked_fill(~mask, 3), mask), together)  # what stands there is never seen
+    ids, segments, mask = batch(TEXTS)
+    close(model(ids.masked_fill(~mask, 3), segments, mask), together)  # what stands there is never seen
 
 
 @each_cell
 @each_way
 def test_padding_changes_nothing_for_a_tagger(cell, both):
     model = tagger(cell=cell, bidirectional=both, n_layers=2)
-    ids, mask = batch(TEXTS)
-    together = model(ids, mask)
+    ids, segments, mask = batch(TEXTS)
+    together = model(ids, segments, mask)
     close(model(*batch(TEXTS, extra=4))[:, : ids.shape[1]][mask], together[mask])
     close(torch.cat([model(*batch([text]))[0] for text in TEXTS]), together[mask])
-    close(model(ids.masked_fill(~mask, 3), mask)[mask], together[mask])
+    close(model(ids.masked_fill(~mask, 3), segments, mask)[mask], together[mask])
 
 
 @each_cell
@@ -158,7 +159,7 @@ def test_padding_changes_nothing_for_a_language_model(cell):
     rows = [[PAD, *text] for text in TEXTS]
     alone = torch.cat([model(torch.tensor([row]))[0] for row in rows])
     for extra in (0, 4):
-        ids, real = batch(rows, extra)
+        ids, _, real = batch(rows, extra)
         real[:, 0] = True
         close(model(ids)[real], alone)
 
@@ -189,15 +190,15 @@ def test_the_start_of_a_language_model_is_the_zero_vector_for_good(width):
 @each_way
 def test_attention_is_a_distribution_over_the_words(cell, both):
     model = classifier(cell=cell, bidirectional=both, pool="attention")
-    ids, mask = batch(TEXTS, extra=2)
+    ids, segments, mask = batch(TEXTS, extra=2)
     weights = []
-    logits = model(ids, mask, weights=weights)
+    logits = model(ids, segments, mask, weights=weights)
     (alpha,) = weights
     assert alpha.shape == ids.shape
     close(alpha.sum(dim=1), torch.ones(len(TEXTS)))
     assert (alpha[mask] > 0).all()
     assert (alpha[~mask] == 0).all()
-    close(logits, model(ids, mask))  # looking changes nothing
+    close(logits, model(ids, segments, mask))  # looking changes nothing
 
 
 @pytest.mark.parametrize("pool", ["last", "mean"])
@@ -205,6 +206,31 @@ def test_without_attention_there_is_none_to_see(pool):
     weights = []
     classifier(pool=pool)(*batch(TEXTS), weights=weights)
     assert weights == []
+
+
+# what is given to all bodies alike
+
+
+@pytest.mark.parametrize("make", [classifier, tagger])
+def test_segments_are_not_looked_at(make):
+    model = make(bidirectional=True)
+    ids, segments, mask = batch(TEXTS)
+    assert torch.equal(model(ids, 1 - segments, mask), model(ids, segments, mask))
+
+
+def test_with_a_crf_the_logits_are_its_emissions():
+    torch.manual_seed(1)
+    plain = RnnTagger(SMALL, vocab=V, n_labels=L).eval()
+    torch.manual_seed(1)
+    model = RnnTagger(SMALL, vocab=V, n_labels=L, crf=True).eval()
+    assert plain.crf is None
+    assert model.state_dict().keys() - plain.state_dict().keys() == {"crf.transitions", "crf.starts", "crf.ends"}
+    ids, segments, mask = batch(TEXTS)
+    e = model(ids, segments, mask)
+    assert torch.equal(e, plain(ids, segments, mask))
+    model.crf.log_likelihood(e, ids % L, mask).sum().backward()
+    assert all(parameter.grad.any() for parameter in model.crf.parameters())
+    assert model.output.weight.grad.any()
 
 
 # the order of the words
@@ -251,11 +277,11 @@ def test_a_state_is_a_value(cell):
 
 @each_cell
 def test_only_both_ways_does_a_tagger_see_what_comes(cell):
-    ids, mask = batch([[5, 2, 7, 1]])
+    ids, segments, mask = batch([[5, 2, 7, 1]])
     other = torch.tensor([[5, 2, 7, 9]])
     for both in (False, True):
         model = tagger(cell=cell, bidirectional=both)
-        change = (model(ids, mask) - model(other, mask)).abs().amax(dim=-1)[0]
+        change = (model(ids, segments, mask) - model(other, segments, mask)).abs().amax(dim=-1)[0]
         assert (change[:3] > 0).all().item() is both
         assert change[3] > 0
 
@@ -288,10 +314,10 @@ def test_parameters_are_as_many_as_the_equations_have(cell, both, n_layers):
 
 def test_dropout_is_for_training_alone():
     for model in (classifier(dropout=0.5), tagger(dropout=0.5)):
-        ids, mask = batch(TEXTS)
-        assert torch.equal(model(ids, mask), model(ids, mask))
+        ids, segments, mask = batch(TEXTS)
+        assert torch.equal(model(ids, segments, mask), model(ids, segments, mask))
         model.train()
-        assert not torch.equal(model(ids, mask), model(ids, mask))
+        assert not torch.equal(model(ids, segments, mask), model(ids, segments, mask))
 
 
 def test_an_odd_width_cannot_be_halved():

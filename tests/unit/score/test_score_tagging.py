@@ -10,7 +10,15 @@ from seqeval.metrics import accuracy_score, classification_report, f1_score, pre
 from seqeval.metrics.sequence_labeling import get_entities
 
 from jumok.errors import DataError
-from jumok.score.tagging import compare_tags, quick_scores, score_tags, spans
+from jumok.score.tagging import (
+    compare_spans,
+    compare_tags,
+    quick_scores,
+    quick_spans,
+    score_spans,
+    score_tags,
+    spans,
+)
 
 KINDS = ["PER", "LOC", "B-I"]
 PREFIXES = {"IOB": "BI", "IOBES": "BIES", "IOE": "IE"}
@@ -49,9 +57,12 @@ def any_tags(prefixes):
 
 @st.composite
 def tagged(draw):
-    """Sentences as they were tagged and as they should be, valid in their scheme or not, wrong in a few places."""
+    """Sentences as they were tagged and as they should be, valid in their scheme or not, wrong in a few places.
+
+    Some may be empty, but not all: seqeval divides by the number of words.
+    """
     prefixes = draw(st.sampled_from(list(PREFIXES.values())))
-    gold = draw(st.lists(st.lists(any_tags(prefixes), min_size=1, max_size=8), min_size=1, max_size=5))
+    gold = draw(st.lists(st.lists(any_tags(prefixes), max_size=8), min_size=1, max_size=5).filter(any))
     predicted = [[draw(any_tags(prefixes)) if draw(st.integers(0, 3)) == 0 else tag for tag in tags] for tags in gold]
     return predicted, gold
 
@@ -96,6 +107,9 @@ def test_all_schemes_mark_the_same_spans(kinds, scheme):
         ("B-X", [("X", 0, 1)]),
         ("B-X-Y I-X-Y", [("X-Y", 0, 2)]),
         ("B I O", [("", 0, 2)]),
+        ("I-X", [("X", 0, 1)]),
+        ("O I-X I-Y I-Y", [("X", 1, 2), ("Y", 2, 4)]),
+        ("B-X B-X B-X", [("X", 0, 1), ("X", 1, 2), ("X", 2, 3)]),
     ],
 )
 def test_spans_by_hand(tags, expected):
@@ -106,6 +120,11 @@ def test_spans_by_hand(tags, expected):
 @example(([["O"]], [["O"]]))
 @example(([["B-PER"]], [["O"]]))
 @example(([["O"]], [["B-PER"]]))
+@example(([["O", "I-PER"]], [["O", "B-PER"]]))
+@example(([["I-PER"]], [["I-PER"]]))
+@example(([["B-PER", "I-LOC", "I-LOC"]], [["B-PER", "I-PER", "I-LOC"]]))
+@example(([["B-PER", "B-PER"], []], [["B-PER", "I-PER"], []]))
+@example(([["O", "O"], ["O"]], [["O", "O"], ["O"]]))
 @settings(max_examples=200, deadline=None)
 def test_scores_are_those_of_seqeval(case):
     predicted, gold = case
@@ -172,3 +191,74 @@ def test_as_many_sentences_on_both_sides():
     for a, b in (([["O"]], [["O"], ["O"]]), ([["O"], ["O"]], [["O"]])):
         with pytest.raises(DataError, match="1 tagged sentences for 2"):
             compare_tags(a, b, [["O"], ["O"]])
+
+
+def test_sentences_without_words_score_nothing():
+    assert {score.value for score in score_tags([[], []], [[], []], samples=5)} == {0}
+
+
+# spans that no tags mark
+
+span = st.tuples(st.sampled_from(KINDS), st.integers(0, 6), st.integers(7, 12))
+marked = st.lists(st.lists(span, max_size=5), min_size=1, max_size=6)
+
+
+@given(tagged())
+@settings(max_examples=100, deadline=None)
+def test_spans_score_as_the_tags_that_mark_them(case):
+    by_tags = score_tags(*case, samples=5)
+    by_spans = score_spans(*([spans(tags) for tags in side] for side in case), samples=5)
+    expected = [score for score in by_tags if score.name != "tag_accuracy"]
+    assert [(s.name, s.value, s.low, s.high, s.n) for s in by_spans] == [
+        (s.name, s.value, s.low, s.high, s.n) for s in expected
+    ]
+
+
+def test_scores_of_spans_by_hand():
+    gold = [[("PER", 0, 4), ("LOC", 9, 12)], [("PER", 3, 8), ("PER", 5, 8)], []]
+    predicted = [
+        [("PER", 0, 4), ("PER", 0, 4), ("LOC", 9, 13)],  # said twice counts once; an end is wrong
+        [("LOC", 3, 8), ("PER", 5, 8)],  # the type is wrong; spans may overlap
+        [("LOC", 0, 1)],
+    ]
+    scores = score_spans(predicted, gold, samples=7, seed=3)
+    assert {score.name: score.value for score in scores} == pytest.approx(
+        {"span_f1": 400 / 9, "precision": 40, "recall": 50, "f1_LOC": 0, "f1_PER": 80}
+    )
+    assert {score.signature for score in scores} == {"spans with type and both ends, bootstrap 7, seed 3, 95%"}
+    assert quick_spans(predicted, gold) == {score.name: score.value for score in scores[:3]}
+
+
+@given(marked, st.randoms())
+@settings(max_examples=100, deadline=None)
+def test_perfect_spans_score_100_in_any_order(gold, random):
+    assume(any(gold))
+    shuffled = [random.sample(sentence, len(sentence)) for sentence in gold]
+    assert set(quick_spans(shuffled, gold).values()) == {100}
+
+
+@given(marked, marked, st.randoms())
+@settings(max_examples=100, deadline=None)
+def test_the_order_of_sentences_changes_nothing(predicted, gold, random):
+    pairs = list(zip(predicted, gold, strict=False))
+    straight, shuffled = (
+        quick_spans(*map(list, zip(*order, strict=True))) for order in (pairs, random.sample(pairs, len(pairs)))
+    )
+    assert straight == shuffled
+    assert all(0 <= value <= 100 for value in straight.values())
+
+
+def test_systems_that_mark_spans_are_compared():
+    predicted, gold = ([spans(tags) for tags in side] for side in noisy(0.5, 200, seed=5))
+    found = compare_spans(predicted, gold, gold)
+    assert [comparison.metric for comparison in found] == ["span_f1", "precision", "recall"]
+    assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
+    assert [c.a for c in found] == list(quick_spans(predicted, gold).values())
+
+
+def test_as_many_sentences_with_spans_on_both_sides():
+    for score in (score_spans, quick_spans):
+        with pytest.raises(DataError, match="1 sentences with spans for 2"):
+            score([[]], [[], []])
+    with pytest.raises(DataError, match="1 sentences with spans for 2"):
+        compare_spans([[], []], [[]], [[], []])

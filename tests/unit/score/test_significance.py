@@ -5,7 +5,16 @@ from hypothesis import strategies as st
 
 from jumok.errors import DataError
 from jumok.score import significance
-from jumok.score.significance import bootstrap, compare, score_with_interval
+from jumok.score.significance import (
+    Metric,
+    bootstrap,
+    compare,
+    comparisons_of,
+    require_pairs,
+    score_with_interval,
+    scores_of,
+    values_of,
+)
 
 
 def mean(sums):
@@ -137,3 +146,27 @@ def test_statistics_that_cannot_be_scored_are_refused(statistics):
 def test_systems_of_different_size_are_refused():
     with pytest.raises(DataError, match="different shapes"):
         compare(coin(0.5, 4, 1), coin(0.5, 5, 1), mean, metric="m")
+
+
+def test_metrics_are_scored_and_compared_one_by_one():
+    a, b = (
+        [Metric("share", coin(0.4, 60, seed), mean), Metric("share_of_half", coin(0.6, 30, seed), mean)]
+        for seed in (12, 13)
+    )
+    scores = scores_of(a, rule="coins", samples=50, seed=3)
+    assert scores == [
+        score_with_interval(*metric, signature="coins, bootstrap 50, seed 3, 95%", samples=50, seed=3) for metric in a
+    ]
+    assert values_of(a) == {score.name: score.value for score in scores}
+    assert comparisons_of(a, b, samples=50, seed=3) == [
+        compare(ours.statistics, theirs.statistics, mean, metric=ours.name, samples=50, seed=3)
+        for ours, theirs in zip(a, b, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(("predicted", "gold"), [("ab", "a"), ("", "")])
+def test_predictions_that_do_not_pair_up_are_refused(predicted, gold):
+    require_pairs("a", "b")
+    message = f"{len(predicted)} guesses for {len(gold)} riddles"
+    with pytest.raises(DataError, match=message):
+        require_pairs(predicted, gold, what="guesses", of="riddles")

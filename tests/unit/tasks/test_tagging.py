@@ -1,19 +1,37 @@
-"""Tagging: capitalised words are learned as names, whatever the pieces that a word is cut into."""
+"""Tagging: names are learned as runs of tags, and found again by their characters."""
+
+import json
+import unicodedata
+from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, f1_score
+from torch.nn import functional as F
 
 from jumok.errors import DataError
-from jumok.models import RnnConfig, RnnTagger
-from jumok.tasks.tagging import TaggedText, Tagger, collect_tags, encode_words, tag_words
+from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
+from jumok.prepare import prepare
+from jumok.recipe import parse_recipe
+from jumok.tasks.predict import LongTextWarning
+from jumok.tasks.reading import pages
+from jumok.tasks.tagger import Found, TaggedText, Tagger, with_entities
+from jumok.tasks.tagging import collect_tags, tag_units
+from jumok.tasks.units import read_pieces, read_words, split_words
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Mark, Marked
 from jumok.text.labelled import Tagged
 from jumok.text.tokenizer import Tokenizer
-from jumok.text.vocabulary import UNK_ID, TokenizerConfig
+from jumok.text.vocabulary import BERT, TokenizerConfig
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc def 가나"])
-WORDS = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c d e"])
+PIECES = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=60), ["abc def 가나"] * 3, BERT)
+TAGS = ["O", "B-X", "I-X"]
+LONG = LongTexts(1000)
+HOSTILE = ["", "  ", "\t\n", "👩‍👩‍👧😀 a", "\u0301\u0302", "a\x00b \x1f\x7f", "[CLS] </s>", "é가", "\ufeff\u200b", "."]
 
 
 class Sentences(list):
@@ -24,10 +42,29 @@ def sentences(*tags):
     return Sentences(Tagged(["w"] * len(row), list(row), f"file.conll:{i}") for i, row in enumerate(tags, 1))
 
 
-def untrained(seed=1):
+def untrained(seed=1, *, crf=False):
     torch.manual_seed(seed)
     config = RnnConfig(cell="gru", bidirectional=True, d_embedding=8, d_hidden=8)
-    return RnnTagger(config, vocab=LETTERS.vocab_size, n_labels=3).eval()
+    model = RnnTagger(config, vocab=LETTERS.vocab_size, n_labels=3, crf=crf).eval()
+    with torch.no_grad():  # of many minds
+        model.reader.embedding.weight[:-1] *= 20
+        model.output.weight *= 6
+        for parameter in model.crf.parameters() if model.crf else ():
+            parameter.normal_()
+    return model
+
+
+def words_of(texts):
+    return [read_words(LETTERS, text, split_words(text, peel=False)) for text in texts]
+
+
+def probabilities(models, texts, tokenizer=LETTERS):
+    return [found.probabilities for found in tag_units(models, tokenizer, words_of(texts), TAGS, LONG)]
+
+
+def tagger(units="words", *, crf=False, **facts):
+    found = {"labels": TAGS, "units": {"units": units, "peel": True}, **facts}
+    return Tagger([untrained(crf=crf)], LETTERS, found)
 
 
 # a rule
@@ -40,12 +77,29 @@ def test_capitalised_words_are_learned(runs, held_out):
     assert scores["tag_accuracy"]["value"] > 95
     assert scores.keys() == {"span_f1", "precision", "recall", "tag_accuracy", "f1_NAME"}
     assert predictor.predict(["ab Cd Ef a"])[0] == TaggedText(
+        "ab/O Cd/B-NAME Ef/I-NAME a/O",
         ["ab", "Cd", "Ef", "a"],
         ["O", "B-NAME", "I-NAME", "O"],
         [pytest.approx(1, abs=0.4)] * 4,
-        [("NAME", 1, 3)],
+        [Found(3, 8, "NAME", "Cd Ef", pytest.approx(1, abs=0.4))],
     )
     assert predictor(["ab Cd Ef a"]) == ["ab/O Cd/B-NAME Ef/I-NAME a/O"]
+
+
+def test_marked_names_are_learned_by_their_characters(runs, held_out):
+    predictor, found = runs("marked").predictor, held_out("marked")
+    result, outputs = predictor.score(found)
+    assert result["scores"]["span_f1"]["value"] > 95
+    assert result["scores"].keys() == {"span_f1", "precision", "recall", "f1_NAME"}
+    (tagged,) = predictor.predict(["de ABC가는 e"])
+    assert tagged.entities == [Found(3, 6, "NAME", "ABC", tagged.entities[0].score)]
+    assert tagged.text == "de [ABC](NAME)가는 e"
+    assert 0.5 < tagged.entities[0].score <= 1
+    assert predictor.models[0].crf is not None
+    said = predictor.predict([example.text for example in found])
+    gold = [[(mark.label, mark.start, mark.end) for mark in example.marks] for example in found]
+    assert sum(tagged.spans == spans for tagged, spans in zip(said, gold, strict=True)) > 0.9 * len(found)
+    assert outputs == [tagged.text for tagged in said]
 
 
 def test_scores_are_those_of_seqeval(runs, held_out):
@@ -64,11 +118,31 @@ def test_scores_are_those_of_seqeval(runs, held_out):
     assert outputs == words
 
 
+@pytest.mark.parametrize("crf", [False, True])
+def test_a_bad_tagger_has_the_scores_of_seqeval_too(crf):
+    """One that was never trained says much that is wrong."""
+    rng = np.random.default_rng(0)
+    examples = [
+        Tagged(["".join(rng.choice(list("abcdef"), 3)) for _ in range(n)], rng.choice(TAGS, n).tolist(), "")
+        for n in rng.integers(1, 9, 40)
+    ]
+    predictor = tagger(crf=crf)
+    values = {name: score["value"] for name, score in predictor.score(examples)[0]["scores"].items()}
+    reads = words_of([" ".join(example.words) for example in examples])
+    said = [found.tags for found in tag_units(predictor.models, LETTERS, reads, TAGS, LONG)]
+    gold = [example.tags for example in examples]
+    assert len({tag for tags in said for tag in tags}) > 1
+    assert values["span_f1"] == pytest.approx(100 * f1_score(gold, said), abs=1e-3)
+    assert values["tag_accuracy"] == pytest.approx(100 * accuracy_score(gold, said), abs=1e-3)
+
+
 def test_words_are_what_white_space_separates(runs):
     predictor = runs("tagging").predictor
     (tagged,) = predictor.predict(["  ab\u3000Cd  a "])
+    (same,) = predictor.predict(["ab Cd a"])
     assert tagged.words == ["ab", "Cd", "a"]
-    assert tagged == predictor.predict(["ab Cd a"])[0]
+    assert (tagged.text, tagged.tags, tagged.probabilities) == (same.text, same.tags, same.probabilities)
+    assert [(entity.start, entity.end, entity.text) for entity in tagged.entities] == [(5, 7, "Cd")]
 
 
 def test_a_tag_that_was_never_trained_on_is_an_error_of_the_model(tree, train, tmp_path):
@@ -91,27 +165,82 @@ def test_a_dev_set_with_nothing_but_unknown_tags_is_refused(tree, train, tmp_pat
     assert "O, B-NAME, I-NAME" in (caught.value.right or "")
 
 
-# words and tags as numbers
+# entities
 
 
-@pytest.mark.parametrize("words", [["ab", "c", "가나"], ["a"], []])
-def test_the_first_piece_carries_the_tag(words):
-    ids, firsts = encode_words(LETTERS, words)
-    pieces = [LETTERS.encode(word) for word in words]
-    assert ids == [piece for word in pieces for piece in word]
-    assert firsts == [sum(map(len, pieces[:i])) for i in range(len(words))]
-    assert ids == LETTERS.encode(" ".join(words))  # as in a text
+@pytest.mark.parametrize("crf", [False, True])
+@pytest.mark.parametrize("units", ["words", "pieces"])
+@settings(max_examples=50)
+@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(HOSTILE))
+def test_an_entity_is_what_the_text_says_there(units, crf, text):
+    (found,) = tagger(units, crf=crf).predict([text])
+    assert len(found.words) == len(found.tags) == len(found.probabilities)
+    at = 0
+    for entity in found.entities:
+        assert at <= entity.start < entity.end <= len(text)  # in order, and none over another
+        assert text[entity.start : entity.end] == entity.text
+        assert entity.label == "X"
+        assert 0 <= entity.score <= 1
+        at = entity.end
+    if units == "pieces":
+        marks = [f"[{entity.text}]({entity.label})" for entity in found.entities]
+        assert found.text == with_entities(text, found.entities)
+        assert len(found.text) == len(text) + sum(map(len, marks)) - sum(len(e.text) for e in found.entities)
 
 
-def test_every_word_has_a_piece():
-    ids, firsts = encode_words(WORDS, ["a", "\u3000", "nobody", "b"])  # one that is nothing but space, one unknown
-    assert firsts == [0, 1, 2, 3]
-    assert ids[1:3] == [UNK_ID, UNK_ID]
+@pytest.mark.parametrize("task", ["tagging", "marked"])
+def test_no_string_is_too_strange(runs, task):
+    predictor = runs(task).predictor
+    for text, found in zip(HOSTILE, predictor.predict(HOSTILE), strict=True):
+        assert all(text[e.start : e.end] == e.text for e in found.entities)
+        json.dumps(predictor.plain(text, found))
+
+
+def test_a_name_is_found_in_either_form_of_hangul(runs):
+    predictor = runs("marked").predictor
+    for form in ("NFC", "NFD"):
+        text = unicodedata.normalize(form, "가는 ABC는")
+        (found,) = predictor.predict([text])
+        assert [text[start:end] for _, start, end in found.spans] == ["ABC"]
+
+
+def test_certainties_are_those_of_the_tags_that_were_chosen():
+    """The best path of a CRF need not have the likeliest tag everywhere."""
+    predictor = tagger(crf=True)
+    texts = ["ab c fed de a b", "fed cab", "a b c d e f a b c"]
+    unlike = 0
+    for text, found in zip(texts, predictor.predict(texts), strict=True):
+        (rows,) = probabilities(predictor.models, [text])
+        chosen = [row[TAGS.index(tag)] for row, tag in zip(rows, found.tags, strict=True)]
+        assert found.probabilities == pytest.approx(chosen, abs=1e-6)
+        unlike += sum(row.max() > p + 1e-6 for row, p in zip(rows, chosen, strict=True))
+        for entity in found.entities:
+            inside = [
+                p
+                for (a, b), p in zip(split_words(text, peel=True), found.probabilities, strict=True)
+                if entity.start <= a and b <= entity.end
+            ]
+            assert entity.score == min(inside)
+    assert unlike  # otherwise nothing was tested
+
+
+# tags
 
 
 def test_tags_stand_in_an_order_that_does_not_follow_the_file():
-    assert collect_tags(sentences(["I-X", "B-X"], ["O", "A"])) == ["O", "A", "B-X", "I-X"]
-    assert collect_tags(sentences(["O", "A"], ["B-X", "I-X"])) == ["O", "A", "B-X", "I-X"]
+    for rows in ([["I-X", "B-X"], ["O", "A"]], [["O", "A"], ["B-X", "I-X"]]):
+        assert collect_tags(sentences(*rows))[0] == ["O", "A", "B-X", "I-X"]
+
+
+def test_marked_texts_have_a_tag_to_begin_with_and_one_to_go_on():
+    corpus = Sentences([Marked("abc", [Mark(0, 1, "Y")], ""), Marked("a", [Mark(0, 1, "X")], "")])
+    assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], {"units": "pieces", "peel": False})
+
+
+@pytest.mark.parametrize(("words", "peel"), [(["He", "left", "."], True), (["He", "left."], False), (["a"], False)])
+def test_texts_are_cut_as_the_words_of_training_are(words, peel):
+    corpus = Sentences([Tagged(words, ["O"] * len(words), ""), Tagged(["b"], ["B-X"], "")])
+    assert collect_tags(corpus)[1] == {"units": "words", "peel": peel}
 
 
 @pytest.mark.parametrize("tags", [[], [["O", "O"], ["O"]]])
@@ -121,48 +250,163 @@ def test_one_tag_is_nothing_to_learn(tags):
     assert caught.value.where == "file.conll"
 
 
+def test_marks_that_do_not_fit_the_pieces_are_counted(tree, tmp_path):
+    file = tmp_path / "train.jsonl"
+    lines = [{"text": "sun sun", "spans": [{"start": 0, "end": 2, "label": "A"}]}, {"text": "moon", "spans": []}]
+    file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
+    files = {split: [str(file)] for split in ("train", "dev", "test")}
+    wanted = tree("marked", data=files, tokenizer={"kind": "word", "vocab_size": 20})
+    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    assert found.train.facts["inexact"] == 1
+    tags = [[found.labels[i] for i in found.train.fields["tag"][k]] for k in range(2)]
+    assert tags == [["B-A", "O"], ["O"]]
+
+
+# loss
+
+
+@pytest.mark.parametrize("kind", ["rnn", "bert"])
+@pytest.mark.parametrize("task", ["tagging", "marked"])
+def test_the_loss_is_that_of_the_units_and_of_nothing_else(tree, tmp_path, task, kind):
+    found = prepare(parse_recipe(tree(task, task={"crf": False}), where="test"), tmp_path)
+    torch.manual_seed(1)
+    sizes = {"vocab": found.tokenizer.vocab_size, "n_labels": len(found.labels)}
+    if kind == "rnn":
+        model = RnnTagger(RnnConfig(cell="gru", d_embedding=8, d_hidden=8), **sizes).eval()
+    else:
+        model = BertTagger(BertConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1, max_len=80), **sizes).eval()
+    examples, total, count = np.arange(7), 0.0, 0
+    for i in examples:
+        row, first, tag = (found.train.fields[name][i].tolist() for name in ("text", "first", "tag"))
+        ids = torch.tensor([row])
+        with torch.no_grad():
+            logits = model(ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool))[0]
+        total += float(F.cross_entropy(logits[first], torch.tensor(tag), reduction="sum"))
+        count += len(tag)
+    with torch.no_grad():
+        loss = found.loss(model, found.batch(examples), done=0.0)
+    assert float(loss.total) == pytest.approx(total, rel=1e-5)
+    assert loss.count == count
+
+
+def test_the_loss_of_a_crf_is_minus_the_log_likelihood_of_the_path(tree, tmp_path):
+    found = prepare(parse_recipe(tree("marked"), where="test"), tmp_path)
+    torch.manual_seed(1)
+    config = RnnConfig(cell="gru", d_embedding=8, d_hidden=8)
+    model = RnnTagger(config, vocab=found.tokenizer.vocab_size, n_labels=3, crf=True).eval()
+    torch.nn.init.normal_(model.crf.transitions)
+    row, first, tag = (found.train.fields[name][0].tolist() for name in ("text", "first", "tag"))
+    with torch.no_grad():
+        ids = torch.tensor([row])
+        e = model(ids, ids, ids >= 0)[:, first]
+        expected = -model.crf.log_likelihood(e, torch.tensor([tag]), torch.ones(1, len(tag), dtype=torch.bool))
+        (alone,) = [found.loss(model, found.batch(np.array([0])), done=0.0)]
+        among = found.loss(model, found.batch(np.arange(4)), done=0.0)
+        others = found.loss(model, found.batch(np.arange(1, 4)), done=0.0)
+    assert float(alone.total) == pytest.approx(float(expected), rel=1e-6)
+    assert float(among.total) == pytest.approx(float(alone.total + others.total), rel=1e-5)
+
+
 # probabilities
 
 
 def test_probabilities_are_those_of_the_first_pieces():
-    model, words = untrained(), ["ab", "c", "fed"]
-    ids, firsts = encode_words(LETTERS, words)
+    model = untrained()
+    (read,) = words_of(["ab c fed"])
+    row = LETTERS.frame(read.ids)
     with torch.no_grad():
-        logits = model(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.bool))[0]
-    (found,) = tag_words([model], LETTERS, [words])
-    assert found == pytest.approx(logits.softmax(dim=-1)[firsts].numpy(), abs=1e-6)
+        ids = torch.tensor([row])
+        logits = model(ids, ids, torch.ones(1, len(row), dtype=torch.bool))[0]
+    (found,) = probabilities([model], ["ab c fed"])
+    assert found == pytest.approx(logits.softmax(dim=-1)[read.firsts].numpy(), abs=1e-6)
+
+
+def test_in_bert_the_first_piece_comes_after_the_start():
+    torch.manual_seed(1)
+    config = BertConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1, max_len=20)
+    model = BertTagger(config, vocab=PIECES.vocab_size, n_labels=3).eval()
+    read = read_pieces(PIECES, "abc def")
+    with torch.no_grad():
+        ids = torch.tensor([PIECES.frame(read.ids)])
+        logits = model(ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool))[0]
+    (found,) = tag_units([model], PIECES, [read], TAGS, LONG)
+    assert found.probabilities == pytest.approx(logits[1:-1].softmax(dim=-1).numpy(), abs=1e-6)
 
 
 def test_sentences_without_a_word_stand_among_others():
-    batch = [["ab"], [], ["c", "fed"], []]
-    told = []
-    found = tag_words([untrained()], LETTERS, batch, done=told.append)
-    assert [len(rows) for rows in found] == [1, 0, 2, 0]
+    batch, told = ["ab", "", "c fed", ""], []
+    found = tag_units([untrained()], LETTERS, words_of(batch), TAGS, LONG, done=told.append)
+    assert [len(tagged.tags) for tagged in found] == [1, 0, 2, 0]
     assert sum(told) == 4
-    assert found[2] == pytest.approx(tag_words([untrained()], LETTERS, [["c", "fed"]])[0], abs=1e-6)
-    assert [len(rows) for rows in tag_words([untrained()], LETTERS, [[], []])] == [0, 0]
+    assert found[2].probabilities == pytest.approx(probabilities([untrained()], ["c fed"])[0], abs=1e-6)
+    assert [len(rows) for rows in probabilities([untrained()], ["", ""])] == [0, 0]
 
 
-def test_many_sentences_make_many_batches(monkeypatch):
-    batch = [["ab"] * (1 + i % 5) for i in range(20)]
-    together = tag_words([untrained()], LETTERS, batch)
-    monkeypatch.setattr("jumok.tasks.tagging.PREDICT_TOKENS", 20)
-    for a, b in zip(together, tag_words([untrained()], LETTERS, batch), strict=True):
+@pytest.mark.parametrize("crf", [False, True])
+def test_many_sentences_make_many_batches(monkeypatch, crf):
+    batch = ["ab " * (1 + i % 5) for i in range(20)]
+    together = probabilities([untrained(crf=crf)], batch)
+    monkeypatch.setattr("jumok.tasks.tagging.pages", partial(pages, tokens=20))
+    for a, b in zip(together, probabilities([untrained(crf=crf)], batch), strict=True):
         assert a == pytest.approx(b, abs=1e-6)
 
 
-def test_an_ensemble_is_the_mean_of_its_models():
-    words = [["ab", "c"], ["fed"]]
-    one, other = (tag_words([untrained(seed)], LETTERS, words) for seed in (1, 2))
-    both = tag_words([untrained(1), untrained(2)], LETTERS, words)
+@pytest.mark.parametrize("crf", [False, True])
+def test_an_ensemble_is_the_mean_of_its_models(crf):
+    texts = ["ab c", "fed"]
+    one, other = (probabilities([untrained(seed, crf=crf)], texts) for seed in (1, 2))
+    both = probabilities([untrained(1, crf=crf), untrained(2, crf=crf)], texts)
     for a, b, mean in zip(one, other, both, strict=True):
         assert mean == pytest.approx((a + b) / 2, abs=1e-6)
         assert not np.allclose(a, b, atol=1e-3)
 
 
 def test_spans_and_certainties_belong_to_the_tags():
-    tagger = Tagger([untrained()], LETTERS, {"labels": ["O", "B-X", "I-X"]})
-    (tagged,) = tagger.predict(["ab c fed de a b"])
-    (rows,) = tag_words(tagger.models, LETTERS, [tagged.words])
-    assert tagged.tags == [tagger.labels[i] for i in rows.argmax(axis=1)]
+    predictor = tagger()
+    (tagged,) = predictor.predict(["ab c fed de a b"])
+    (rows,) = probabilities(predictor.models, ["ab c fed de a b"])
+    assert tagged.tags == [TAGS[i] for i in rows.argmax(axis=1)]
     assert tagged.probabilities == pytest.approx(rows.max(axis=1).tolist(), abs=1e-6)
+
+
+# long texts
+
+
+@pytest.mark.parametrize("task", ["tagging", "marked"])
+def test_names_are_found_in_every_window_of_a_long_text(runs, task):
+    """With a context of some pieces a name is as easy in a window as anywhere."""
+    predictor = runs(task).predictor
+    sentence = {"tagging": "ab Cd Ef a ", "marked": "de ABC가는 e "}[task]
+    text, start = sentence * 30, sentence.index("C") if task == "tagging" else sentence.index("A")
+    length = len("Cd Ef") if task == "tagging" else 3
+    narrow = Tagger(
+        predictor.models,
+        predictor.tokenizer,
+        {
+            "labels": predictor.labels,
+            "units": predictor.units,
+            "max_len": 32,
+            "long_texts": {"rule": "windows", "stride": 12},
+        },
+    )
+    with pytest.warns(LongTextWarning, match="1 of 2 texts have more than 32 pieces and were read in windows"):
+        long, short = narrow.predict([text, sentence])
+    expected = [("NAME", i * len(sentence) + start, i * len(sentence) + start + length) for i in range(30)]
+    assert len(set(long.spans) & set(expected)) >= 27
+    assert short.spans == predictor.predict([sentence])[0].spans
+
+
+def test_what_a_truncated_text_has_lost_is_nothing():
+    cut = tagger("pieces", max_len=12, long_texts={"rule": "truncate", "stride": 4})
+    with pytest.warns(LongTextWarning, match="read at their beginning only"):
+        (found,) = cut.predict(["abc def " * 10])
+    assert len(found.tags) == 60
+    assert set(found.tags[12:]) == {"O"}
+    assert found.probabilities[-1] == 1
+
+
+def test_a_text_that_is_too_long_may_be_refused(tree, tmp_path):
+    wanted = tree("tagging", data={"max_len": 6, "long_texts": "refuse"})
+    with pytest.raises(DataError, match="pieces, where there is room for 5") as caught:
+        prepare(parse_recipe(wanted, where="test"), tmp_path)
+    assert wanted["data"]["train"][0] in str(caught.value.where)

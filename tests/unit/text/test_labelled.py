@@ -1,10 +1,15 @@
 """Labelled tables and tagged columns: what is read, and the place of what cannot be."""
 
 import gzip
+import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from jumok.errors import DataError
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
@@ -188,3 +193,188 @@ def test_a_line_without_a_word_and_a_tag(write: Write, line: str) -> None:
 @pytest.mark.parametrize("content", ["", "\n\n", "-DOCSTART- O\n\n"])
 def test_no_sentences(write: Write, content: str) -> None:
     assert sentences(write(content)) == []
+
+
+# tables as GLUE has them
+
+SNLI = "index\tcaptionID\tpairID\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse\tsentence2_parse"
+SNLI += "\tsentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label"
+MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_binary_parse\tsentence2_binary_parse\tsentence1_parse"
+MNLI += "\tsentence2_parse\tsentence1\tsentence2\tlabel1\tlabel2\tlabel3\tlabel4\tlabel5\tgold_label"
+COLA = ["source", "label", "mark", "sentence"]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "found"),
+    [
+        (
+            "gj04\t1\t\tThe pond froze solid.\ngj04\t0\t*\tThey drank the pub.\n",
+            {"text": "sentence", "label": "label", "header": COLA},
+            [("The pond froze solid.", None, "1"), ("They drank the pub.", None, "0")],
+        ),
+        (
+            "sentence\tlabel\nhide new secretions \t0\n",
+            {"text": "sentence", "label": "label"},
+            [("hide new secretions ", None, "0")],
+        ),
+        (
+            '\ufeffQuality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t70\t71\tHe said "no.\t"No", he said.\r\n',
+            {"text": "#1 String", "pair": "#2 String", "label": "Quality"},
+            [('He said "no.', '"No", he said.', "1")],
+        ),
+        (
+            "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+            "0\tmain\tMSR\t2012\t1\tnone\tnone\tA plane.\tA 'plane\".\t5.000\n",
+            {"text": "sentence1", "pair": "sentence2", "label": "score"},
+            [("A plane.", "A 'plane\".", "5.000")],
+        ),
+        (
+            'id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\t"How?\tWhy?\t0\n',
+            {"text": "question1", "pair": "question2", "label": "is_duplicate"},
+            [('"How?', "Why?", "0")],
+        ),
+        (
+            f"{MNLI}\n0\t1\t1e\tfiction\t( a )\t( b )\t(R a)\t(R b)\ta\tb\tx\tx\tx\tx\tx\tentailment\n",
+            {"text": "sentence1", "pair": "sentence2", "label": "gold_label"},
+            [("a", "b", "entailment")],
+        ),
+        (
+            "index\tquestion\tsentence\tlabel\n0\tWhen?\tIn May.\tentailment\n",
+            {"text": "question", "pair": "sentence", "label": "label"},
+            [("When?", "In May.", "entailment")],
+        ),
+        (
+            "index\tsentence1\tsentence2\tlabel\n0\tNo.\tYes.\tnot_entailment\n",
+            {"text": "sentence1", "pair": "sentence2", "label": "label"},
+            [("No.", "Yes.", "not_entailment")],
+        ),
+        (
+            f"{SNLI}\n" + "".join(f"0\tc\tp\t()\t()\t()\t()\ta\tb\t\t\t\t\t\t{gold}\n" for gold in ("-", "neutral")),
+            {"text": "sentence1", "pair": "sentence2", "label": "gold_label", "skip": ["-"]},
+            [("a", "b", "neutral")],
+        ),
+    ],
+    ids=["CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI", "QNLI", "RTE and WNLI", "SNLI"],
+)
+def test_the_tables_of_glue(write: Write, content: str, columns: dict[str, Any], found: list[object]) -> None:
+    read = list(read_labelled(write(content), **columns))
+    assert [(example.text, example.pair, example.label) for example in read] == found
+
+
+def test_a_row_of_qqp_that_was_broken_in_two_is_named(write: Write) -> None:
+    """Line 97931 of train.tsv is such a one."""
+    header = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+    path = write(header + '1\t2\t3\tHow?\tWhy?\t0\n"\tWas he real?\t0\n')
+    examples = read_labelled(path, text="question1", pair="question2", label="is_duplicate")
+    assert next(examples).text == "How?"
+    with pytest.raises(DataError, match="3 columns") as caught:
+        next(examples)
+    assert (caught.value.where, caught.value.right) == (f"{path}:3", "6 as in the header, separated by tabs")
+
+
+def test_names_for_columns_that_the_file_names_itself(write: Write) -> None:
+    path = write("text\tlabel\none\ta\n")
+    with pytest.raises(DataError, match="a header line, though") as caught:
+        list(read_labelled(path, text="text", label="label", header=["text", "label"]))
+    assert caught.value.where == f"{path}:1"
+
+
+def test_names_without_the_columns_that_are_needed(write: Write) -> None:
+    with pytest.raises(DataError, match="no column sentence"):
+        list(read_labelled(write("1\tone\n"), text="sentence", label="label", header=["label", "text"]))
+
+
+@pytest.mark.parametrize("row", ["1", "1\tone\tmore"])
+def test_names_for_another_number_of_columns(write: Write, row: str) -> None:
+    path = write(f"1\tone\n{row}\n")
+    with pytest.raises(DataError, match="columns") as caught:
+        list(read_labelled(path, text="text", label="label", header=["label", "text"]))
+    assert caught.value.where == f"{path}:2"
+
+
+def test_rows_are_skipped_by_their_whole_label(write: Write) -> None:
+    path = write("text\tlabel\na\t-\nb\t - \nc\t--\nd\t\n")
+    with pytest.raises(DataError, match="an empty label"):
+        list(read_labelled(path, text="text", label="label", skip=["-"]))
+    kept = read_labelled(path, text="text", label="label", skip=["-", ""])
+    assert [example.text for example in kept] == ["c"]
+
+
+@given(st.binary(max_size=100))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_bytes_are_anything_but_read_or_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.tsv"
+    for before in (b"", b"text\tlabel\n"):
+        path.write_bytes(before + content)
+        with suppress(DataError):
+            assert all(example.label for example in labelled(path))
+        with suppress(DataError):
+            assert all(len(words) == len(tags) for words, tags in sentences(path))
+
+
+# real sets
+
+
+def data(name: str) -> Path:
+    folder = os.environ.get("JUMOK_DATA")
+    if not folder or not (path := Path(folder) / name).exists():
+        pytest.skip(f"JUMOK_DATA names no folder with {name}")
+    return path
+
+
+PAIRS = {"text": "text_a", "pair": "text_b"}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "rows", "labels"),
+    [
+        ("nsmc/test.tsv.gz", {"text": "text"}, 49997, 2),
+        ("chatbot_ko/chatbot.tsv", {"text": "question", "pair": "answer"}, 11823, 3),
+        ("sst2/train.tsv.gz", {"text": "text"}, 67349, 2),
+        ("sst2/dev.tsv", {"text": "text"}, 872, 2),
+        ("sst2/test.tsv", {"text": "text"}, 1821, 2),
+        ("stsb_en/train.tsv", PAIRS, 5749, None),
+        ("stsb_en/dev.tsv", PAIRS, 1500, None),
+        ("stsb_en/test.tsv", PAIRS, 1379, None),
+        ("korsts/train.tsv", PAIRS, 5749, None),
+        ("korsts/dev.tsv", PAIRS, 1500, None),
+        ("korsts/test.tsv", PAIRS, 1379, None),
+        ("kornli_xnli/dev.tsv", PAIRS, 2490, 3),
+        ("kornli_xnli/test.tsv.gz", PAIRS, 5010, 3),
+        ("question_pair_ko/train.tsv", PAIRS, 6136, 2),
+        ("question_pair_ko/dev.tsv", PAIRS, 682, 2),
+        ("question_pair_ko/test.tsv", PAIRS, 758, 2),
+        ("rte_en/train.tsv", PAIRS, 2490, 2),
+        ("rte_en/dev.tsv", PAIRS, 277, 2),
+    ],
+)
+def test_real_tables(name: str, columns: dict[str, str], rows: int, labels: int | None) -> None:
+    found = list(read_labelled(data(name), label="label", **columns))
+    assert len(found) == rows
+    if labels is None:
+        assert all(0 <= float(example.label) <= 5 for example in found)
+    else:
+        assert len({example.label for example in found}) == labels
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "words"),
+    [
+        ("jnlpba/dev.conll", 1739, 47461),
+        ("jnlpba/test.conll", 3856, 101039),
+        ("ncbi_disease/train.conll.gz", 5424, 135701),
+        ("ncbi_disease/dev.conll", 923, 23969),
+        ("ncbi_disease/test.conll", 940, 24497),
+        ("bc5cdr/train.conll.gz", 4560, 118170),
+        ("bc5cdr/dev.conll.gz", 4581, 117453),
+        ("bc5cdr/test.conll.gz", 4797, 124750),
+        ("conll2003_en/dev.conll", 3250, 51362),
+        ("conll2003_en/test.conll", 3453, 46435),
+        ("naver_ner/train.conll.gz", 7000, 82890),
+        ("naver_ner/dev.conll", 1000, 11663),
+        ("naver_ner/test.conll", 1000, 12343),
+    ],
+)
+def test_real_sentences(name: str, count: int, words: int) -> None:
+    found = sentences(data(name))
+    assert (len(found), sum(len(sentence) for sentence, _ in found)) == (count, words)

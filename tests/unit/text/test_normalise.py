@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jumok.text.normalise import compose_with_spans
+from jumok.text.normalise import compose_with_spans, is_inside_character
 
 # Characters that compose, decompose or move: where composition by clusters could go wrong.
 MOVING = (
@@ -67,3 +67,50 @@ def test_a_span_composes_to_its_characters(text: str) -> None:
 )
 def test_known_texts(text: str, composed: str, spans: list[tuple[int, int]]) -> None:
     assert compose_with_spans(text) == (composed, spans)
+
+
+# where a character ends
+
+
+@pytest.mark.parametrize(
+    "character",
+    [
+        "e\u0301",  # a letter and an accent
+        "o\u0302\u0301",  # two of them
+        "\u1112\u1161\u11ab",  # 한 in jamo
+        "\u1112\u119e",  # an old syllable that has no composed form
+        "가\u11a8",  # a composed syllable and a trailing consonant
+        "\u1100각",
+        "\u0915\u093f",  # a consonant and its vowel sign
+        "か\u3099",
+        "❤\ufe0f",  # a picture and its variant
+        "1\ufe0f\u20e3",
+        "👍🏽",
+        "👩\u200d🔬",
+        "👩🏽\u200d❤\ufe0f\u200d👨",
+        "\u0915\u094d\u200d\u0937",
+    ],
+)
+def test_nothing_ends_inside_of_a_character(character: str) -> None:
+    text = f"x{character}y {character}"
+    ends = [offset for offset in range(len(text) + 1) if not is_inside_character(text, offset)]
+    n = len(character)
+    assert ends == [0, 1, n + 1, n + 2, n + 3, len(text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["abc", "한글과 말", "ㅋㅋㅋ", "서울에서", "👍👍", "а б", "漢字", "a\u200b b", "\u0647\u200d)"]
+)
+def test_characters_end_between_all_others(text: str) -> None:
+    if "\u200d" in text:
+        assert not is_inside_character(text, 2)  # the joiner shapes the letter before it
+    else:
+        assert not any(is_inside_character(text, offset) for offset in range(-1, len(text) + 2))
+
+
+@many
+@given(texts)
+def test_what_composes_is_one_character(text: str) -> None:
+    """So that a span of whole characters stays one, whatever form the text takes."""
+    for start, end in compose_with_spans(text)[1]:
+        assert all(is_inside_character(text, offset) for offset in range(start + 1, end))

@@ -187,5 +187,5 @@ def test_impossible_relations_are_refused(options: dict[str, object], key: str) 
 
 
 def test_two_impossible_relations_are_both_named() -> None:
-    with pytest.raises(RecipeError, match=r"2 errors\n.*learning_rate goes with.*\n.*warmup must be"):
+    with pytest.raises(RecipeError, match=r"2 errors\n.*learning_rate goes with.*\n.*warmup must not be 0"):
         read_config(OptimizerConfig, {"learning_rate": 0.1, "warmup": 0}, what="[train.optimizer]")

@@ -1,0 +1,176 @@
+"""Fine-tuning: examples a second, against transformers' Trainer with its defaults, from the same weights.
+
+    JUMOK_DATA=... python benchmarks/finetuning.py runs/minilm [--rounds 8]
+
+SST-2 as a classifier and JNLPBA as a tagger. The Trainer has its own defaults: batches of 8 in the order of a shuffle,
+padded to the longest of each (DataCollatorWithPadding, DataCollatorForTokenClassification), AdamW; and once batches
+of as many examples as jumok's have on average, which is not its default. Both read texts that are cut into pieces
+beforehand; both train on as many examples in a round, with dropout as published. Two threads. Needs `pip install
+accelerate`, without which there is no Trainer.
+"""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from interleave import Row, interleave, middle, write
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    Trainer,
+    TrainingArguments,
+)
+
+from jumok.assemble import build_model
+from jumok.prepare import cache_folder, prepare
+from jumok.recipe import Recipe, load_recipe
+from jumok.train.checkpoint import Checkpoints
+from jumok.train.loop import train
+from jumok.train.optimizer import make_optimizer, peak_rate
+from jumok.transfer import begin_with, read_start
+
+RECIPES = Path(__file__).parent.parent / "recipes"
+EXAMPLES = 768  # of a round
+
+
+class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
+    """What the Trainer reads: the same pieces and labels that jumok's shards have."""
+
+    def __init__(self, task: Any, kind: str) -> None:
+        self.task, self.kind = task, kind
+
+    def __len__(self) -> int:
+        return len(self.task.train)
+
+    def __getitem__(self, i: int) -> dict[str, Any]:
+        fields = self.task.train.fields
+        ids = fields["text"][int(i)].tolist()
+        row: dict[str, Any] = {"input_ids": ids, "attention_mask": [1] * len(ids)}
+        if self.kind == "classification":
+            return {**row, "labels": int(fields["label"][int(i)][0])}
+        labels = [-100] * len(ids)
+        for place, tag in zip(fields["first"][int(i)].tolist(), fields["tag"][int(i)].tolist(), strict=True):
+            labels[place] = tag
+        return {**row, "labels": labels}
+
+
+def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[[], object]:
+    """A round of jumok's own loop, which goes on where the last round ended; `sizes` are those of its batches."""
+    assert recipe.init is not None
+    start = read_start(recipe.init)
+    torch.manual_seed(1)
+    model = build_model(recipe.model, asdict(recipe.task), **start.tokenizers.sizes, n_labels=task.width)
+    begin_with(model, start, task.tokenizer)
+    never = 10**9
+    config = replace(recipe.train, steps=never, epochs=None, evaluate_every=never, save_every=never)
+    plan = task.batches
+
+    def counted(epoch: int) -> Iterator[Any]:
+        for examples in plan(epoch):
+            sizes.append(len(examples))
+            yield examples
+
+    object.__setattr__(task, "batches", counted)
+    steps = train(
+        model,
+        task,
+        config.resolved(lambda epoch: never),
+        optimizer=make_optimizer(model, config.optimizer),
+        peak_rate=peak_rate(config.optimizer, d_model=recipe.model.d_model),
+        checkpoints=Checkpoints(folder),
+        seed=1,
+    )
+
+    def work() -> None:
+        done = 0
+        while done < EXAMPLES:
+            next(steps)
+            done += sizes[-1]
+
+    return work
+
+
+def theirs(weights: Path, task: Any, kind: str, folder: Path, batch: int) -> Callable[[], object]:
+    """A round of a Trainer of its own: its model, optimizer and loaders are made anew, which is little beside it."""
+    tokenizer = AutoTokenizer.from_pretrained(weights)
+    if kind == "classification":
+        model = AutoModelForSequenceClassification.from_pretrained(weights, num_labels=task.width)
+        collator: Any = DataCollatorWithPadding(tokenizer)
+    else:
+        model = AutoModelForTokenClassification.from_pretrained(weights, num_labels=task.width)
+        collator = DataCollatorForTokenClassification(tokenizer)
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=batch,
+        max_steps=max(EXAMPLES // batch, 1),
+        use_cpu=True,
+        report_to=[],
+        save_strategy="no",
+        logging_strategy="no",
+        disable_tqdm=True,
+    )
+    rows = Rows(task, kind)
+    return lambda: Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator).train()
+
+
+def measure(name: str, weights: Path, rounds: int) -> list[Row]:
+    recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}"])
+    task: Any = prepare(recipe, cache_folder())
+    kind, model = recipe.task.kind, weights / "model"
+    sizes: list[int] = []
+    with TemporaryDirectory() as folder:
+        run = ours(recipe, task, Path(folder) / "ours", sizes)
+        for _ in range(2):  # how many examples a batch of ours has
+            run()
+        usual = round(float(np.mean(sizes)))
+        works = {
+            "jumok": run,
+            "defaults": theirs(model, task, kind, Path(folder) / "defaults", 8),
+            "large": theirs(model, task, kind, Path(folder) / "large", usual),
+        }
+        before = len(sizes)
+        times = interleave(works, rounds=rounds, repeat={})
+    per_round = sum(sizes[before:]) / (rounds + 1)
+    examples = {"jumok": per_round, "defaults": EXAMPLES // 8 * 8, "large": max(EXAMPLES // usual, 1) * usual}
+    speed = {work: [examples[work] / each for each in found] for work, found in times.items()}
+    rows = []
+    for peer, said, target in (("defaults", "batches of 8, its default", 1.5), ("large", f"batches of {usual}", None)):
+        ratio, low, high = middle([a / b for a, b in zip(speed["jumok"], speed[peer], strict=True)])
+        rows.append(
+            Row(
+                work=f"fine-tuning, {name}, {recipe.model.kind} of {recipe.model.d_model}",
+                against=f"transformers' Trainer, {said}",
+                ratio=ratio,
+                low=low,
+                high=high,
+                target=target,
+                unit_jumok=f"{np.median(speed['jumok']):.1f} examples/s",
+                unit_peer=f"{np.median(speed[peer]):.1f} examples/s",
+            )
+        )
+    return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weights", type=Path, help="a run of `jumok import`")
+    parser.add_argument("--rounds", type=int, default=8)
+    given = parser.parse_args()
+    if "JUMOK_DATA" not in os.environ:
+        parser.error("JUMOK_DATA names the folder of sst2 and jnlpba")
+    torch.set_num_threads(2)
+    rows = [row for name in ("sst2", "jnlpba") for row in measure(name, given.weights, given.rounds)]
+    write("finetuning", rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Preparing text that models learn to judge: classes, tags, relations, answers, choices."""
+
+from pathlib import Path
+from typing import Any
+
+from jumok.data.corpus import Corpus, Texts, open_shards
+from jumok.data.files import WindowedData
+from jumok.data.made import (
+    ToyChoices,
+    ToyEntailment,
+    ToyJosa,
+    ToyNames,
+    ToyQuestions,
+    ToyRelations,
+    ToyReviews,
+    ToySimilarity,
+    ToyTopics,
+    WindowedToy,
+)
+from jumok.data.sources import ChoiceData, LabelledData, QuestionData, RelationData, TaggedData
+from jumok.errors import DataError
+from jumok.models import GptConfig
+from jumok.prepare.parts import LAYOUTS, prepare_tokenizer, read_splits
+from jumok.recipe import Recipe
+from jumok.tasks.answering import AnsweringConfig, AnsweringTask, encode_questions
+from jumok.tasks.choice import ChoiceTask, encode_choices, ending_fields
+from jumok.tasks.classification import ClassificationConfig, ClassificationTask, encode_labelled, label_weights
+from jumok.tasks.relation import HEAD, TAIL, RelationConfig, RelationTask, admissible, encode_relations, markers
+from jumok.tasks.tagging import TaggingTask, collect_tags, encode_tagged
+from jumok.tasks.targets import Classes, collect_labels, learn_targets
+from jumok.tasks.verbal import VerbalTask, encode_prompts
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Marked
+from jumok.text.tokenizer import Tokenizer
+from jumok.text.vocabulary import MARIAN
+
+AnyLabelled = LabelledData | ToyReviews | ToyTopics | ToySimilarity | ToyEntailment
+AnyTagged = TaggedData | ToyNames | ToyJosa
+FLOAT_BITS = 2**32  # ids that a number's bits may be
+
+
+def prepare_classification(
+    recipe: Recipe, config: ClassificationConfig, data: AnyLabelled, cache: Path
+) -> ClassificationTask | VerbalTask:
+    train, dev, test = read_splits(recipe, data)
+    texts = Texts(train, lambda example: [example.text, *([example.pair] if example.pair else [])])
+    tokenizer, long_texts = _tokenizer(recipe, texts, "labelled", train, cache), _long_texts(data)
+    separator = data.separator if isinstance(data, LabelledData) else "|"
+    targets = learn_targets(config.predicts, train, separator=separator, where=train.name)
+    targets.gold([*dev, *test])  # an unknown label is named before the training, not after it
+    key = ["labelled", config.predicts, separator, train.fingerprint(), tokenizer.sha256, *_window(long_texts)]
+    held: dict[str, Any] = {
+        "config": config,
+        "tokenizer": tokenizer,
+        "labels": targets.labels,
+        "long_texts": long_texts,
+        "pair": dev[0].pair is not None,
+        "dev": dev,
+        "batch_tokens": recipe.train.batch_tokens,
+        "seed": recipe.seed,
+    }
+    if isinstance(recipe.model, GptConfig):
+        assert isinstance(targets, Classes)  # a recipe refuses the others
+        shards = open_shards(
+            cache,
+            ["verbal", *key],
+            lambda facts: encode_prompts(train, tokenizer, targets, long_texts, facts),
+            fields=("text", "label"),
+            vocab_size=tokenizer.vocab_size,
+        )
+        return VerbalTask(**held, targets=targets, train=shards)
+    shards = open_shards(
+        cache,
+        key,
+        lambda facts: encode_labelled(train, tokenizer, targets, long_texts, facts),
+        fields=("text", "label"),
+        vocab_size=FLOAT_BITS if config.predicts == "number" else max(tokenizer.vocab_size, targets.width),
+    )
+    return ClassificationTask(**held, targets=targets, train=shards, weights=label_weights(config, targets, shards))
+
+
+def prepare_tagging(recipe: Recipe, data: AnyTagged, cache: Path) -> TaggingTask:
+    train, dev, _ = read_splits(recipe, data)
+    texts = Texts(train, lambda example: [example.text if isinstance(example, Marked) else " ".join(example.words)])
+    tokenizer, long_texts = _tokenizer(recipe, texts, "tagged", train, cache), _long_texts(data)
+    tags, units = collect_tags(train)
+    shards = open_shards(
+        cache,
+        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
+        lambda facts: encode_tagged(train, tokenizer, tags, long_texts, facts),
+        fields=("text", "first", "tag"),
+        vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
+    )
+    return TaggingTask(
+        tokenizer=tokenizer,
+        labels=tags,
+        units=units,
+        long_texts=long_texts,
+        train=shards,
+        dev=dev,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def prepare_relation(
+    recipe: Recipe, config: RelationConfig, data: RelationData | ToyRelations, cache: Path
+) -> RelationTask:
+    train, dev, test = read_splits(recipe, data)
+    # A vocabulary of one's own has to know the markers.
+    texts = Texts(train, lambda example: [example.text, f"{HEAD} {TAIL}"])
+    tokenizer, long_texts = _tokenizer(recipe, texts, "relations", train, cache), _long_texts(data)
+    markers(tokenizer)
+    targets = Classes(collect_labels((example.label for example in train), where=train.name))
+    targets.gold([*dev, *test])
+    if config.no_relation is not None and config.no_relation not in targets.labels:
+        right = f"one of {', '.join(targets.labels)}"
+        raise DataError(f"no example has the label {config.no_relation}", where="task.no_relation", right=right)
+    pairs, order = admissible(train)
+    shards = open_shards(
+        cache,
+        ["relations", train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
+        lambda facts: encode_relations(train, tokenizer, targets, long_texts, facts),
+        fields=("text", "head", "tail", "label"),
+        vocab_size=max(tokenizer.vocab_size, targets.width, data.max_len + 1),
+    )
+    return RelationTask(
+        config=config,
+        tokenizer=tokenizer,
+        labels=targets.labels,
+        targets=targets,
+        pairs=pairs,
+        order=order,
+        long_texts=long_texts,
+        train=shards,
+        dev=dev,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def prepare_answering(
+    recipe: Recipe, config: AnsweringConfig, data: QuestionData | ToyQuestions, cache: Path
+) -> AnsweringTask:
+    train, dev, test = read_splits(recipe, data)
+    for example in [] if config.no_answer else [*train, *dev, *test]:
+        if not example.answers:
+            right = "task.no_answer = true, or questions that all have one"
+            raise DataError("a question without an answer", where=example.where, right=right)
+    texts = Texts(train, lambda example: [example.question, example.context])
+    tokenizer, long_texts = _tokenizer(recipe, texts, "questions", train, cache), _long_texts(data)
+    shards = open_shards(
+        cache,
+        ["questions", train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
+        lambda facts: encode_questions(train, tokenizer, long_texts, facts),
+        fields=("text", "place"),
+        vocab_size=max(tokenizer.vocab_size, data.max_len),
+    )
+    return AnsweringTask(
+        config=config,
+        tokenizer=tokenizer,
+        long_texts=long_texts,
+        train=shards,
+        dev=dev,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def prepare_choice(recipe: Recipe, data: ChoiceData | ToyChoices, cache: Path) -> ChoiceTask:
+    train, dev, _ = read_splits(recipe, data)
+    texts = Texts(train, lambda example: [example.context, *example.endings])
+    tokenizer, long_texts = _tokenizer(recipe, texts, "choices", train, cache), _long_texts(data)
+    n_endings = next((len(example.endings) for example in train), 0)
+    shards = open_shards(
+        cache,
+        ["choices", n_endings, train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
+        lambda facts: encode_choices(train, tokenizer, long_texts, facts),
+        fields=(*ending_fields(n_endings), "label"),
+        vocab_size=max(tokenizer.vocab_size, n_endings),
+    )
+    return ChoiceTask(
+        tokenizer=tokenizer,
+        n_endings=n_endings,
+        long_texts=long_texts,
+        train=shards,
+        dev=dev,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def _tokenizer(recipe: Recipe, texts: Texts[Any], key: str, train: Corpus[Any], cache: Path) -> Tokenizer:
+    """Of the weights that training begins with, or learned from the training text."""
+    layout, start = LAYOUTS.get(recipe.model.kind, MARIAN), recipe.init or recipe.features
+    return prepare_tokenizer(recipe.tokenizer, texts, [key], train, cache, layout=layout, start=start)
+
+
+def _long_texts(data: WindowedData | WindowedToy) -> LongTexts:
+    return LongTexts(data.max_len, data.long_texts, data.stride)
+
+
+def _window(long_texts: LongTexts) -> list[object]:
+    """What the rows of shards depend on."""
+    return [long_texts.max_len, long_texts.rule, long_texts.stride]

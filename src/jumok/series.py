@@ -1,0 +1,102 @@
+"""One recipe, several trainings: a seed each, a fold each, or both; scores are then means over what was trained.
+
+Each training is a run folder of its own below the recipe's, so that each goes on by itself when it was stopped. The
+model of the whole is that of the training whose dev score is best; what is reported is the mean, not the best.
+"""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from jumok.data.files import FileData
+from jumok.recipe import Recipe
+from jumok.train.checkpoint import MANIFEST, write_atomically, write_folder
+from jumok.train.folder import RunFolder
+from jumok.train.loop import LOWER_IS_BETTER
+
+# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom; beyond, the normal distribution is near enough.
+# fmt: off
+_STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)
+# fmt: on
+
+
+def series(recipe: Recipe) -> dict[str, Recipe]:
+    """The recipes that a recipe with several seeds or folds is made of, by the names of their folders; none if it has
+    neither."""
+    data = recipe.data
+    n_folds = data.folds if isinstance(data, FileData) and data.fold is None else 0
+    if not recipe.seeds and not n_folds:
+        return {}
+    parts = {}
+    for seed in recipe.seeds or [recipe.seed]:
+        for fold in range(1, n_folds + 1) or [None]:
+            name = "-".join(
+                [*([f"seed-{seed}"] if recipe.seeds else []), *([f"fold-{fold}"] if fold is not None else [])]
+            )
+            one = data if fold is None else replace(data, fold=fold)  # type: ignore[arg-type]
+            parts[name] = replace(recipe, seed=seed, seeds=[], data=one)
+    return parts
+
+
+def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
+    """Write the scores of all parts, and the best model, into the folder above them."""
+    found = {part: json.loads(RunFolder(out / part).scores.read_text("utf-8")) for part in parts}
+    kind = "trainings" if recipe.seeds and len(parts) > len(recipe.seeds) else "seeds" if recipe.seeds else "folds"
+    scores: dict[str, Any] = {}
+    for split in found[parts[0]]:
+        results = [found[part][split] for part in parts]
+        names = [name for name in results[0]["scores"] if all(name in result["scores"] for result in results)]
+        scores[split] = {
+            "sentences": results[0]["sentences"],
+            "parts": parts,
+            "scores": {name: mean_of(name, [r["scores"][name]["value"] for r in results], kind) for name in names},
+        }
+        for key in ("baselines", "calibration_error", "calibration_error_before"):
+            if key in results[0]:
+                scores[split][key] = _mean_tree([result[key] for result in results])
+    sign = -1 if recipe.train.metric in LOWER_IS_BETTER else 1
+    chosen = max(parts, key=lambda part: sign * _dev_score(found[part], recipe.train.metric))
+    source, folder = RunFolder(out / chosen), RunFolder(out)
+    write_folder(folder.model, lambda building: _copy(source.model, building))
+    shutil.copyfile(source.recipe, folder.recipe)
+    write_atomically(folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+
+
+def _copy(model: Path, building: Path) -> None:
+    shutil.copytree(model, building, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
+
+
+def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
+    """The mean of several trainings, with the interval in which Student's t says that it would lie with more."""
+    mean, n = fmean(values), len(values)
+    deviation = stdev(values) if n > 1 else 0.0
+    t = (_STUDENT[n - 2] if n - 2 < len(_STUDENT) else 1.96) if n > 1 else 0.0
+    half = t * deviation / n**0.5
+    return {
+        "name": name,
+        "value": round(mean, 4),
+        "low": round(mean - half, 4),
+        "high": round(mean + half, 4),
+        "n": n,
+        "deviation": round(deviation, 4),
+        "values": values,
+        "signature": f"mean of {n} {kind}, Student's t 95%",
+    }
+
+
+def _dev_score(scores: dict[str, Any], metric: str) -> float:
+    dev = scores.get("dev", {}).get("scores", {})
+    found = dev.get(metric) or next(iter(dev.values()), {"value": 0.0})
+    return float(found["value"])
+
+
+def _mean_tree(values: list[Any]) -> Any:
+    if isinstance(values[0], dict):
+        return {key: _mean_tree([value[key] for value in values]) for key in values[0]}
+    return round(fmean(values), 4)

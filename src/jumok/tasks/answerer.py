@@ -1,0 +1,115 @@
+"""A trained model that answers questions: a question and a text in, parts of the text out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from jumok.config import Count, read_config
+from jumok.errors import InputError
+from jumok.models import BertConfig
+from jumok.score.answers import compare_answers, score_answers
+from jumok.score.significance import Comparison
+from jumok.tasks.answering import AnsweringConfig, AnyAnswerer, Span, answer, encode_question
+from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Question, parse_question
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class AnswerConfig:
+    """What is asked of a model that answers questions."""
+
+    n_best: Count = 5
+    """answers to show"""
+
+
+@dataclass(frozen=True, slots=True)
+class PossibleAnswer:
+    """`context[start:end]`; empty if there is no answer."""
+
+    text: str
+    start: int
+    end: int
+    probability: float
+    """among those that are shown"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    text: str
+    """the best answer, empty if there is none"""
+    answers: list[PossibleAnswer]
+    windows: int
+    """in how many parts the context was read"""
+
+
+class Answerer:
+    """One loaded model, or several as an ensemble."""
+
+    def __init__(self, models: Sequence[AnyAnswerer], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+        self.models = list(models)
+        self.tokenizer = tokenizer
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        self.config = AnsweringConfig(**facts["task"])
+        c = models[0].config
+        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
+        return [answered.text for answered in self.predict(texts, done=done)]
+
+    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answered]:
+        """Lines of JSON with `question` and `context`, or the two with a tab between them."""
+        config = read_config(AnswerConfig, options, what="the question", path="")
+        asked = [self._asked(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        found, windows = self._answer(asked, config.n_best, done)
+        outputs = []
+        for example, spans, n in zip(asked, found, windows, strict=True):
+            scores = np.exp(np.array([span.score for span in spans]) - spans[0].score)
+            answers = [
+                PossibleAnswer(span.said(example.context), span.start, span.end, round(float(p), 6))
+                for span, p in zip(spans, scores / scores.sum(), strict=True)
+            ]
+            outputs.append(Answered(answers[0].text, answers, n))
+        return outputs
+
+    def score(
+        self, examples: Sequence[Question], *, done: Done = nobody, **options: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Exact match and F1 by the official rule, with intervals, and the answers."""
+        refuse_options(options, "the score of answers")
+        said = self._best(examples, done)
+        scores = score_answers(said, [[text for text, _ in example.answers] for example in examples])
+        return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}, said
+
+    def compare(
+        self, other: "Answerer", examples: Sequence[Question], *, done: Done = nobody, **options: Any
+    ) -> list[Comparison]:
+        refuse_options(options, "the score of answers")
+        gold = [[text for text, _ in example.answers] for example in examples]
+        return compare_answers(self._best(examples, done), other._best(examples, done), gold)
+
+    def plain(self, text: str, output: Answered) -> dict[str, Any]:
+        return asdict(output)
+
+    def _asked(self, line: str, where: str) -> Question:
+        question, tab, context = line.partition("\t")
+        if tab and not line.lstrip().startswith("{"):
+            return Question("", question, context, [], where)
+        if not line.lstrip().startswith("{"):
+            right = 'a question and a text with a tab between them, or {"question": …, "context": …}'
+            raise InputError(f"no text to find the answer in: {line[:60]!r}", where=where, right=right)
+        return parse_question(line, where)
+
+    def _best(self, examples: Sequence[Question], done: Done) -> list[str]:
+        found, _ = self._answer(examples, 1, done)
+        return [spans[0].said(example.context) for spans, example in zip(found, examples, strict=True)]
+
+    def _answer(self, examples: Sequence[Question], n_best: int, done: Done) -> tuple[list[list[Span]], list[int]]:
+        read = [encode_question(self.tokenizer, example, self.long_texts) for example in examples]
+        self.long_texts.warn(sum(long for _, long in read), len(read))
+        windows = [found for found, _ in read]
+        found = answer(self.models, self.tokenizer, windows, self.config, n_best=n_best, done=done) if read else []
+        return found, [len(each) for each in windows]

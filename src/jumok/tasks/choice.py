@@ -1,0 +1,227 @@
+"""Multiple choice: which of several endings follows a context (SWAG; Devlin et al. 2019, section 4.4).
+
+Context and ending are read as a pair of texts, each pair gets one score, and a softmax goes over the endings.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.data.batching import Indices, shuffled_batches
+from jumok.data.corpus import Corpus
+from jumok.errors import DataError, InputError
+from jumok.models import BertClassifier, BertConfig, RnnClassifier
+from jumok.score.classification import accuracy_from, accuracy_statistics
+from jumok.score.significance import Comparison, Values, compare, score_with_interval
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.reading import Page, make_page, pages
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Choice, parse_choice
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.train.loop import Loss
+
+AnyChooser = BertClassifier | RnnClassifier
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChoiceConfig:
+    """The task: one of several endings fits a context."""
+
+    kind: Literal["choice"] = "choice"
+
+
+def encode_choice(tokenizer: Tokenizer, example: Choice, long_texts: LongTexts) -> tuple[list[list[list[int]]], bool]:
+    """For each window of the context, the row of each ending; endings stay whole, and the context slides.
+
+    An ending that takes more than half of the room is cut there, as everything is that follows it.
+    """
+    room = long_texts.max_len - len(tokenizer.frame([], []))
+    endings = [tokenizer.encode(ending) for ending in example.endings]
+    longest = max(map(len, endings))
+    cut = longest > room // 2
+    if cut:
+        long_texts.parts(longest, room // 2, where=example.where)  # refuses, if that is the rule
+        endings = [ending[: room // 2] for ending in endings]
+    context = tokenizer.encode(example.context)
+    parts = long_texts.parts(len(context), room - max(map(len, endings)), where=example.where)
+    rows = [[tokenizer.frame(context[start:end], ending) for ending in endings] for start, end in parts]
+    return rows, cut or len(rows) > 1 or parts[-1][1] < len(context)
+
+
+def encode_choices(
+    corpus: Corpus[Choice], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The rows of all endings of every window, and which is right."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    n = 0
+    for example in corpus:
+        n = n or len(example.endings)
+        if len(example.endings) != n:
+            right = f"{n}, as many as the others"
+            raise DataError(f"{len(example.endings)} endings", where=example.where, right=right)
+        windows, long = encode_choice(tokenizer, example, long_texts)
+        facts["read"] += 1
+        facts["long"] += long
+        for rows in windows:
+            yield *rows, [example.label]
+    if not facts["read"]:
+        raise DataError("empty corpus: no example", where=corpus.name, right="at least one example to train on")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    page: Page
+    """B x E rows, the endings of an example side by side"""
+    labels: Tensor
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceTask(OneTextTask[Choice]):
+    """Batches, loss and evaluation for the training loop."""
+
+    long_texts: LongTexts
+    n_endings: int
+
+    @property
+    def width(self) -> int:
+        return 1
+
+    @property
+    def fields(self) -> list[str]:
+        return ending_fields(self.n_endings)
+
+    def batches(self, epoch: int) -> Iterator[Indices]:
+        tokens = max(self.batch_tokens // self.n_endings, 1)
+        return shuffled_batches(self.train, self.fields, batch_tokens=tokens, seed=self.seed, epoch=epoch)
+
+    def name(self, examples: Indices) -> str:
+        first = self.train.fields[self.fields[0]]
+        longest = max(examples, key=lambda i: len(first[i]))
+        return f"{len(examples)} texts, the longest of them {self.tokenizer.decode(first[longest].tolist())!r}"
+
+    def batch(self, examples: Indices) -> Batch:
+        rows = [self.train.fields[name][i].tolist() for i in examples for name in self.fields]
+        labels = torch.tensor([int(self.train.fields["label"][i][0]) for i in examples])
+        return Batch(make_page(rows, self.tokenizer), labels, len(examples))
+
+    def loss(self, model: AnyChooser, batch: Batch, *, done: float) -> Loss:
+        page = batch.page.to(model.device)
+        logits = model(page.ids, page.segments, page.mask).reshape(len(batch.labels), self.n_endings)
+        return Loss(F.cross_entropy(logits, batch.labels.to(model.device), reduction="sum"), batch.count)
+
+    def evaluate(self, model: AnyChooser) -> dict[str, float]:
+        windows = [encode_choice(self.tokenizer, example, self.long_texts)[0] for example in self.dev]
+        found, gold = choose([model], self.tokenizer, windows), [example.label for example in self.dev]
+        right = np.array([row[label] for row, label in zip(found, gold, strict=True)])
+        said = [int(row.argmax()) for row in found]
+        accuracy = float(accuracy_from(accuracy_statistics(said, gold).sum(axis=0)))
+        return {"perplexity": float(np.exp(-np.log(np.maximum(right, 1e-12)).mean())), "accuracy": accuracy}
+
+
+def ending_fields(n: int) -> list[str]:
+    return [f"ending{i}" for i in range(n)]
+
+
+def choose(
+    models: Sequence[AnyChooser],
+    tokenizer: Tokenizer,
+    examples: Sequence[Sequence[Sequence[Sequence[int]]]],
+    *,
+    done: Done = nobody,
+) -> list[Values]:
+    """For each example, of which there are windows of rows, the probability of each ending: the mean over windows and
+    models."""
+    rows = [row for windows in examples for endings in windows for row in endings]
+    scores = np.zeros((len(models), len(rows)))
+    with torch.inference_mode():
+        for some, page in pages(rows, tokenizer, models[0].device):
+            for m, model in enumerate(models):
+                scores[m, some] = model(page.ids, page.segments, page.mask)[:, 0].double().cpu().numpy()
+    done(len(examples))
+    found, at = [], 0
+    for windows in examples:
+        n = len(windows[0])
+        here = scores[:, at : at + n * len(windows)].reshape(-1, n)
+        at += n * len(windows)
+        exponentials = np.exp(here - here.max(axis=1, keepdims=True))
+        found.append((exponentials / exponentials.sum(axis=1, keepdims=True)).mean(axis=0))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    text: str
+    """the ending that fits best"""
+    label: int
+    """its number, from 0"""
+    probabilities: list[float]
+
+
+class Chooser:
+    """One loaded model, or several as an ensemble."""
+
+    def __init__(self, models: Sequence[AnyChooser], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+        self.models = list(models)
+        self.tokenizer = tokenizer
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        c = models[0].config
+        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
+        return [chosen.text for chosen in self.predict(texts, done=done)]
+
+    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Chosen]:
+        """Lines of JSON with `context` and `endings`, or all of them with tabs between."""
+        refuse_options(options, "a choice")
+        asked = [_asked(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        outputs = []
+        for example, row in zip(asked, self._believed(asked, done), strict=True):
+            best = int(row.argmax())
+            outputs.append(Chosen(example.endings[best], best, [round(float(p), 6) for p in row]))
+        return outputs
+
+    def score(
+        self, examples: Sequence[Choice], *, done: Done = nobody, **options: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        refuse_options(options, "a choice")
+        statistics, said = self._statistics(examples, done)
+        signature = "bootstrap 1000, seed 12345, 95%"
+        score = score_with_interval("accuracy", statistics, accuracy_from, signature=signature)
+        outputs = [example.endings[i] for example, i in zip(examples, said, strict=True)]
+        return {"sentences": len(examples), "scores": {"accuracy": score.plain()}}, outputs
+
+    def compare(
+        self, other: "Chooser", examples: Sequence[Choice], *, done: Done = nobody, **options: Any
+    ) -> list[Comparison]:
+        refuse_options(options, "a choice")
+        ours, theirs = (chooser._statistics(examples, done)[0] for chooser in (self, other))
+        return [compare(ours, theirs, accuracy_from, metric="accuracy")]
+
+    def plain(self, text: str, output: Chosen) -> dict[str, Any]:
+        return asdict(output)
+
+    def _statistics(self, examples: Sequence[Choice], done: Done) -> tuple[Values, list[int]]:
+        said = [int(row.argmax()) for row in self._believed(examples, done)]
+        return accuracy_statistics(said, [example.label for example in examples]), said
+
+    def _believed(self, examples: Sequence[Choice], done: Done) -> list[Values]:
+        read = [encode_choice(self.tokenizer, example, self.long_texts) for example in examples]
+        self.long_texts.warn(sum(long for _, long in read), len(read))
+        return choose(self.models, self.tokenizer, [windows for windows, _ in read], done=done) if read else []
+
+
+def _asked(line: str, where: str) -> Choice:
+    if line.lstrip().startswith("{"):
+        return parse_choice(line, where)
+    context, *endings = line.split("\t")
+    if len(endings) < 2:
+        right = 'a context and at least two endings with tabs between them, or {"context": …, "endings": […]}'
+        raise InputError(f"{len(endings)} endings to choose from: {line[:60]!r}", where=where, right=right)
+    return Choice(context, endings, 0, where)

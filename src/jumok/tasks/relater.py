@@ -1,0 +1,172 @@
+"""A trained model of relations: a text with two entities in, what holds between them out; or all of a raw text."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import permutations
+from typing import Any
+
+from jumok.models import BertConfig
+from jumok.score.relations import compare_relations, score_relations
+from jumok.score.significance import Comparison, Values
+from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.relation import AnyRelation, Order, encode_related, relate, rule
+from jumok.tasks.tagger import Found, Tagger
+from jumok.tasks.targets import Classes
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Entity, Related, parse_related
+from jumok.text.sentences import sentence_spans
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What holds between two entities of a text."""
+
+    head: Found
+    tail: Found
+    label: str
+    probability: float
+
+
+@dataclass(frozen=True, slots=True)
+class RelatedText:
+    """The relations of one text: of the two entities that were given, or of all that were found."""
+
+    text: str
+    """what a line of output says: the relation, or "head | relation | tail" of each that was found"""
+    entities: list[Found]
+    relations: list[Relation]
+
+
+class Relater:
+    """One loaded model, or several as an ensemble."""
+
+    def __init__(self, models: Sequence[AnyRelation], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+        self.models = list(models)
+        self.tokenizer = tokenizer
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        self.targets = Classes(facts["labels"])
+        self.labels = self.targets.labels
+        self.no_relation: str | None = facts["task"].get("no_relation")
+        self.rule = rule(self.labels, self.no_relation)
+        self.pairs = {(head, tail) for head, tail in facts.get("pairs", [])}
+        self.order: Order = facts.get("order", "any")
+        c = models[0].config
+        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
+        return [found.text for found in self.predict(texts, done=done)]
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        *,
+        done: Done = nobody,
+        taggers: Sequence[Tagger] = (),
+        types: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> list[RelatedText]:
+        """Lines of JSON with `text`, `head` and `tail`; or, with taggers that find the entities, the texts alone.
+
+        `types` are other names for the types of entities that the taggers find.
+        """
+        refuse_options(options, "a model of relations")
+        if taggers:
+            return self._of_texts(texts, taggers, types or {}, done)
+        asked = [parse_related(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        believed = self._believed(asked, done)
+        return [self._of_pair(example, row) for example, row in zip(asked, believed, strict=True)]
+
+    def score(
+        self, examples: Sequence[Related], *, done: Done = nobody, **options: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Scores with intervals, by the rules of SemEval-2010 Task 8 and of ChemProt, and the relations."""
+        refuse_options(options, "a model of relations")
+        self.targets.gold(examples)  # a label that training does not know is named
+        said = [self.labels[int(i)] for i in self._believed(examples, done).argmax(axis=1)] if examples else []
+        scores = score_relations(said, [example.label for example in examples], **self.rule)
+        return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}, said
+
+    def compare(
+        self, other: "Relater", examples: Sequence[Related], *, done: Done = nobody, **options: Any
+    ) -> list[Comparison]:
+        refuse_options(options, "a model of relations")
+        ours, theirs = (
+            [relater.labels[int(i)] for i in relater._believed(examples, done).argmax(axis=1)]
+            for relater in (self, other)
+        )
+        gold = [example.label for example in examples]
+        return compare_relations(ours, theirs, gold, **self.rule)
+
+    def plain(self, text: str, output: RelatedText) -> dict[str, Any]:
+        return asdict(output)
+
+    def _believed(self, examples: Sequence[Related], done: Done) -> Values:
+        rows = [encode_related(self.tokenizer, example, self.long_texts) for example in examples]
+        self.long_texts.warn(sum(row.long for row in rows), len(rows))
+        return relate(self.models, self.tokenizer, rows, self.targets, done=done)
+
+    def _of_pair(self, example: Related, row: Values) -> RelatedText:
+        head, tail = (
+            Found(entity.start, entity.end, entity.type, example.text[entity.start : entity.end], 1.0)
+            for entity in (example.head, example.tail)
+        )
+        label = self.labels[int(row.argmax())]
+        return RelatedText(label, [head, tail], [Relation(head, tail, label, round(float(row.max()), 6))])
+
+    def _of_texts(
+        self, texts: Sequence[str], taggers: Sequence[Tagger], types: Mapping[str, str], done: Done
+    ) -> list[RelatedText]:
+        """Entities first, sentence by sentence; then every pair of a sentence whose types training has relations of."""
+        places = [(i, span) for i, text in enumerate(texts) for span in sentence_spans(text)]
+        sentences = [texts[i][start:end] for i, (start, end) in places]
+        found = [self._entities(sentence, taggers, types) for sentence in sentences]
+        asked = [
+            (k, head, tail)
+            for k, entities in enumerate(found)
+            for head, tail in permutations(entities, 2)
+            if self._admits(head, tail)
+        ]
+        examples = [Related(sentences[k], _entity(head), _entity(tail), "", "") for k, head, tail in asked]
+        entities: list[list[Found]] = [[] for _ in texts]
+        relations: list[list[Relation]] = [[] for _ in texts]
+        for (i, (start, _)), here in zip(places, found, strict=True):
+            entities[i] += [_moved(entity, start) for entity in here]
+        for (k, head, tail), row in zip(asked, self._believed(examples, nobody) if asked else (), strict=True):
+            i, (start, _) = places[k]
+            label = self.labels[int(row.argmax())]
+            if label != self.no_relation:
+                sides = _moved(head, start), _moved(tail, start)
+                relations[i].append(Relation(*sides, label, round(float(row.max()), 6)))
+        done(len(texts))
+        return [
+            RelatedText("; ".join(f"{r.head.text} | {r.label} | {r.tail.text}" for r in related), all_of_it, related)
+            for all_of_it, related in zip(entities, relations, strict=True)
+        ]
+
+    def _entities(self, sentence: str, taggers: Sequence[Tagger], types: Mapping[str, str]) -> list[Found]:
+        """What all taggers find, in the order of the text; the same characters with the same type once."""
+        found = [
+            replace(entity, label=types.get(entity.label, entity.label))
+            for tagger in taggers
+            for entity in tagger.predict([sentence])[0].entities
+        ]
+        once = {(entity.start, entity.end, entity.label): entity for entity in found}
+        return sorted(once.values(), key=lambda entity: (entity.start, entity.end))
+
+    def _admits(self, head: Found, tail: Found) -> bool:
+        """Whether training has such pairs. Where the order in the text decides which is the head, it says nothing about
+        the types; types are compared without regard to case."""
+        if self.order != "any" and (head.start < tail.start) != (self.order == "head_first"):
+            return False
+        types = head.label.casefold(), tail.label.casefold()
+        known = {(a.casefold(), b.casefold()) for a, b in self.pairs}
+        return known <= {("", "")} or types in known or (self.order != "any" and types[::-1] in known)
+
+
+def _moved(found: Found, by: int) -> Found:
+    return replace(found, start=found.start + by, end=found.end + by)
+
+
+def _entity(found: Found) -> Entity:
+    return Entity(found.start, found.end, found.label)

@@ -1,0 +1,132 @@
+"""A trained tagger: text in, tags and entities with their characters out."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from jumok.models import BertConfig
+from jumok.score.significance import Comparison
+from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
+from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
+from jumok.tasks.units import Read, read_example, read_pieces, read_words, split_words
+from jumok.tasks.windows import LongTexts
+from jumok.text.annotated import Marked
+from jumok.text.labelled import Tagged
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An entity: `text[start:end]` of what was given."""
+
+    start: int
+    end: int
+    label: str
+    text: str
+    score: float
+    """how sure the model is of its least sure part"""
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedText:
+    """One text: its units with their tags and how sure the model is of each, and the entities that they mark."""
+
+    text: str
+    """what a line of output says: word/TAG, or the text with [entity](TYPE) in it where units are pieces"""
+    words: list[str]
+    tags: list[str]
+    probabilities: list[float]
+    entities: list[Found]
+
+    @property
+    def spans(self) -> list[Span]:
+        return [(entity.label, entity.start, entity.end) for entity in self.entities]
+
+
+class Tagger:
+    """One loaded model, or several as an ensemble."""
+
+    def __init__(self, models: Sequence[AnyTagger], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+        self.models = list(models)
+        self.tokenizer = tokenizer
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        self.labels: list[str] = facts["labels"]
+        self.units: dict[str, Any] = facts.get("units", {"units": "words", "peel": True})
+        c = models[0].config
+        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
+        return [tagged.text for tagged in self.predict(texts, done=done)]
+
+    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
+        """In the order of the texts. What carries a tag in them is what did in training."""
+        refuse_options(options, "a tagger")
+        if self.units["units"] == "pieces":
+            reads = [read_pieces(self.tokenizer, text) for text in texts]
+        else:
+            reads = [read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"])) for text in texts]
+        return self._tag(texts, reads, done)
+
+    def _tag(self, texts: Sequence[str], reads: Sequence[Read], done: Done) -> list[TaggedText]:
+        room = self.long_texts.max_len - len(self.tokenizer.frame([]))
+        self.long_texts.warn(sum(len(read.ids) > room for read in reads), len(reads))
+        found = tag_units(self.models, self.tokenizer, reads, self.labels, self.long_texts, done=done)
+        outputs = []
+        for text, read, tagged in zip(texts, reads, found, strict=True):
+            numbers = [self.labels.index(tag) for tag in tagged.tags]
+            sure = [round(float(row[i]), 6) for row, i in zip(tagged.probabilities, numbers, strict=True)]
+            words = [text[start:end] for start, end in read.units]
+            entities = []
+            for kind, first, after in spans(tagged.tags):
+                start, end = read.units[first][0], read.units[after - 1][1]
+                entities.append(Found(start, end, kind, text[start:end], min(sure[first:after])))
+            if self.units["units"] == "pieces":
+                line = with_entities(text, entities)
+            else:
+                line = " ".join(f"{word}/{tag}" for word, tag in zip(words, tagged.tags, strict=True))
+            outputs.append(TaggedText(line, words, tagged.tags, sure, entities))
+        return outputs
+
+    def _tag_examples(self, examples: Sequence[Example], done: Done) -> list[TaggedText]:
+        texts = [example.text if isinstance(example, Marked) else " ".join(example.words) for example in examples]
+        reads = [read_example(self.tokenizer, example) for example in examples]
+        return self._tag(texts, reads, done)
+
+    def score(
+        self, examples: Sequence[Example], *, done: Done = nobody, **options: Any
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Scores with intervals of the tags, or of the spans of characters, and the tagged texts."""
+        refuse_options(options, "a tagger")
+        found = self._tag_examples(examples, done)
+        words = [example for example in examples if isinstance(example, Tagged)]
+        if words:
+            scores = score_tags([tagged.tags for tagged in found], [example.tags for example in words])
+        else:
+            scores = score_spans([tagged.spans for tagged in found], [marked_spans(example) for example in examples])
+        result = {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
+        return result, [tagged.text for tagged in found]
+
+    def compare(
+        self, other: "Tagger", examples: Sequence[Example], *, done: Done = nobody, **options: Any
+    ) -> list[Comparison]:
+        refuse_options(options, "a tagger")
+        ours, theirs = (tagger._tag_examples(examples, done) for tagger in (self, other))
+        words = [example for example in examples if isinstance(example, Tagged)]
+        if words:
+            gold = [example.tags for example in words]
+            return compare_tags([tagged.tags for tagged in ours], [tagged.tags for tagged in theirs], gold)
+        marked = [marked_spans(example) for example in examples]
+        return compare_spans([tagged.spans for tagged in ours], [tagged.spans for tagged in theirs], marked)
+
+    def plain(self, text: str, output: TaggedText) -> dict[str, Any]:
+        return asdict(output)
+
+
+def with_entities(text: str, entities: Sequence[Found]) -> str:
+    """The text with its entities marked in it: [Seoul](LOC)."""
+    said, at = "", 0
+    for entity in entities:
+        said += f"{text[at : entity.start]}[{entity.text}]({entity.label})"
+        at = entity.end
+    return said + text[at:]

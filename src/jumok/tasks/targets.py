@@ -1,0 +1,307 @@
+"""What a label may be: one class of several, any number of labels, or a number.
+
+A kind of target knows how labels are read and stored, what the loss of a model's outputs is, what they mean, and how
+they are scored. Outputs are [n, width]; "believed" is what they mean: probabilities, or the numbers themselves.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.errors import DataError
+from jumok.score.classification import compare_classes, quick_scores, score_classes, temperature_for
+from jumok.score.classification import temperature_for_labels as temperature_for_several
+from jumok.score.labels import compare_labels, quick_labels, score_labels
+from jumok.score.numbers import compare_numbers, quick_numbers, score_numbers
+from jumok.score.significance import Comparison, Score, Values
+
+Predicts = Literal["class", "labels", "number"]
+Array = NDArray[Any]
+
+
+class HasLabel(Protocol):
+    """An example that people have labelled, and the place it was read from."""
+
+    @property
+    def label(self) -> str: ...
+    @property
+    def where(self) -> str: ...
+
+
+class Targets(Protocol):
+    @property
+    def labels(self) -> list[str]: ...
+    @property
+    def width(self) -> int:
+        """How many outputs a model needs."""
+        ...
+
+    def gold(self, examples: Sequence[HasLabel]) -> Array:
+        """The labels of examples; one that training does not know is an error."""
+        ...
+
+    def stored(self, example: HasLabel) -> list[int]:
+        """A label as ids, for the shards."""
+        ...
+
+    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor: ...
+    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
+        """Summed over the examples."""
+        ...
+
+    def believed(self, outputs: Values) -> Values: ...
+    def decided(self, believed: Values) -> Array: ...
+    def temperature(self, believed: Values, gold: Array) -> float | None:
+        """What outputs have to be divided by, so that a model is as sure as it is right; None if that means nothing."""
+        ...
+
+    def heated(self, believed: Values, temperature: float) -> Values:
+        """What would be believed if the outputs were divided by this."""
+        ...
+
+    def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
+        """How sure the model is of each of its decisions, and whether it is right."""
+        ...
+
+    def score(self, decided: Array, gold: Array) -> list[Score]: ...
+    def quick(self, decided: Array, gold: Array) -> dict[str, float]: ...
+    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]: ...
+
+
+def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
+    """The labels of the training data, sorted; numbers by value, so that 10 follows 9."""
+    found = set(labels)
+    if len(found) < 2:
+        right = "at least two labels to tell apart"
+        raise DataError(f"{len(found)} label in the training data", where=where, right=right)
+    return sorted(found, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
+
+
+def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
+    if label not in labels:
+        what = f"the label {label!r} does not occur in the training data"
+        raise DataError(what, where=where, right=f"one of {', '.join(labels)}")
+    return labels[label]
+
+
+def balanced_weights(counts: Sequence[int]) -> list[float]:
+    """Rare labels weigh more, as much more as they are rarer; the mean weight of an example is one."""
+    total, n = sum(counts), len(counts)
+    return [total / (n * max(count, 1)) for count in counts]
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """One label of several; believed are the probabilities of each."""
+
+    labels: list[str]
+
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
+    def gold(self, examples: Sequence[HasLabel]) -> Array:
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        return np.array([number_of(example.label, numbers, example.where) for example in examples], dtype=np.int64)
+
+    def stored(self, example: HasLabel) -> list[int]:
+        return [self.labels.index(example.label)]
+
+    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
+        return torch.tensor([int(row[0]) for row in stored])
+
+    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
+        return F.cross_entropy(outputs, targets, weight=weights, label_smoothing=smoothing, reduction="sum")
+
+    def believed(self, outputs: Values) -> Values:
+        exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
+        probabilities: Values = exponentials / exponentials.sum(axis=1, keepdims=True)
+        return probabilities
+
+    def decided(self, believed: Values) -> Array:
+        best: Array = believed.argmax(axis=1)
+        return best
+
+    def temperature(self, believed: Values, gold: Array) -> float | None:
+        return temperature_for(_log(believed), gold)
+
+    def heated(self, believed: Values, temperature: float) -> Values:
+        return self.believed(_log(believed) / temperature)
+
+    def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
+        return believed.max(axis=1), self.decided(believed) == gold
+
+    def score(self, decided: Array, gold: Array) -> list[Score]:
+        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width)
+
+    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
+        return quick_scores(decided.tolist(), gold.tolist(), n_labels=self.width)
+
+    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
+        return compare_classes(ours.tolist(), theirs.tolist(), gold.tolist(), n_labels=self.width)
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """Any number of labels, also none; believed is the probability of each by itself."""
+
+    labels: list[str]
+    separator: str = "|"
+
+    @property
+    def width(self) -> int:
+        return len(self.labels)
+
+    def gold(self, examples: Sequence[HasLabel]) -> Array:
+        numbers = {label: i for i, label in enumerate(self.labels)}
+        rows = np.zeros((len(examples), self.width), dtype=bool)
+        for row, example in zip(rows, examples, strict=True):
+            for label in split_labels(example.label, self.separator):
+                row[number_of(label, numbers, example.where)] = True
+        return rows
+
+    def stored(self, example: HasLabel) -> list[int]:
+        return sorted({self.labels.index(label) for label in split_labels(example.label, self.separator)})
+
+    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
+        rows = torch.zeros(len(stored), self.width)
+        for row, labels in zip(rows, stored, strict=True):
+            row[[int(label) for label in labels]] = 1.0
+        return rows
+
+    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
+        soft = targets * (1 - smoothing) + smoothing / 2
+        return F.binary_cross_entropy_with_logits(outputs, soft, weight=weights, reduction="sum")
+
+    def believed(self, outputs: Values) -> Values:
+        probabilities: Values = 1 / (1 + np.exp(-np.clip(outputs, -500, 500)))
+        return probabilities
+
+    def decided(self, believed: Values) -> Array:
+        return believed > 0.5
+
+    def temperature(self, believed: Values, gold: Array) -> float | None:
+        return temperature_for_several(_log(believed) - _log(1 - believed), gold)
+
+    def heated(self, believed: Values, temperature: float) -> Values:
+        return self.believed((_log(believed) - _log(1 - believed)) / temperature)
+
+    def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
+        return np.maximum(believed, 1 - believed).ravel(), (self.decided(believed) == gold).ravel()
+
+    def score(self, decided: Array, gold: Array) -> list[Score]:
+        return score_labels(decided, gold)
+
+    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
+        return quick_labels(decided, gold)
+
+    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
+        return compare_labels(ours, theirs, gold)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """A number. In training a model says how many standard deviations it is off the mean; that is folded in after."""
+
+    mean: float = 0.0
+    deviation: float = 1.0
+    width: ClassVar[int] = 1
+
+    @property
+    def labels(self) -> list[str]:
+        return []
+
+    @classmethod
+    def of(cls, examples: Iterable[HasLabel]) -> "Numbers":
+        n, total, squares = 0, 0.0, 0.0
+        for example in examples:
+            value = read_number(example)
+            n, total, squares = n + 1, total + value, squares + value * value
+        mean = total / max(n, 1)
+        return cls(mean, max(squares / max(n, 1) - mean * mean, 1e-12) ** 0.5)
+
+    def gold(self, examples: Sequence[HasLabel]) -> Array:
+        return np.array([read_number(example) for example in examples])
+
+    def stored(self, example: HasLabel) -> list[int]:
+        bits = np.float32((read_number(example) - self.mean) / self.deviation).view(np.uint32)
+        return [int(bits)]
+
+    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
+        return torch.from_numpy(np.array([row[0] for row in stored], dtype=np.uint32).view(np.float32))
+
+    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
+        return F.mse_loss(outputs[:, 0], targets, reduction="sum")
+
+    def believed(self, outputs: Values) -> Values:
+        return outputs * self.deviation + self.mean
+
+    def decided(self, believed: Values) -> Array:
+        return believed[:, 0]
+
+    def temperature(self, believed: Values, gold: Array) -> float | None:
+        return None
+
+    def heated(self, believed: Values, temperature: float) -> Values:
+        return believed
+
+    def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
+        return np.zeros(0), np.zeros(0)
+
+    def score(self, decided: Array, gold: Array) -> list[Score]:
+        return score_numbers(decided.tolist(), gold.tolist())
+
+    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
+        return quick_numbers(decided.tolist(), gold.tolist())
+
+    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
+        return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
+
+
+def _log(probabilities: Values) -> Values:
+    logarithms: Values = np.log(np.maximum(probabilities, 1e-15))
+    return logarithms
+
+
+def split_labels(label: str, separator: str) -> list[str]:
+    return [part.strip() for part in label.split(separator) if part.strip()]
+
+
+def read_number(example: HasLabel) -> float:
+    try:
+        value = float(example.label)
+    except ValueError:
+        value = float("nan")
+    if not np.isfinite(value):
+        what = f"the label {example.label!r} is no number"
+        raise DataError(what, where=example.where, right='a number, or task.predicts = "class"')
+    return value
+
+
+def targets_of(predicts: Predicts, labels: Sequence[str], *, separator: str = "|") -> Targets:
+    """The targets of a model that knows these labels."""
+    match predicts:
+        case "class":
+            return Classes(list(labels))
+        case "labels":
+            return Several(list(labels), separator)
+        case "number":
+            return Numbers()
+
+
+def learn_targets(predicts: Predicts, examples: Iterable[HasLabel], *, separator: str, where: str) -> Targets:
+    """The targets of training data."""
+    match predicts:
+        case "class":
+            return Classes(collect_labels((example.label for example in examples), where=where))
+        case "labels":
+            every = (label for example in examples for label in split_labels(example.label, separator))
+            return Several(collect_labels(every, where=where), separator)
+        case "number":
+            return Numbers.of(examples)

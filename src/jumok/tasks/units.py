@@ -1,0 +1,141 @@
+"""What carries a tag, where it stands in the text, and which piece speaks for it.
+
+Labels meet pieces once, here, by character offsets. In columns of words a unit is a word, for which its first piece
+speaks. Where entities are marked by characters every piece is a unit, so that an entity may end inside a word, as
+Korean ones do before a particle.
+"""
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from jumok.score.tagging import Span, spans
+from jumok.tasks.windows import LongTexts, owners
+from jumok.text.annotated import Mark, Marked
+from jumok.text.labelled import Tagged
+from jumok.text.tokenizer import Tokenizer
+
+Range = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The pieces of a text, and its units: their characters, and the piece that speaks for each."""
+
+    ids: list[int]
+    units: list[Range]
+    firsts: list[int]
+
+
+def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range]) -> Read:
+    """Words, each cut into pieces by itself; one without a piece, such as a control character, becomes unknown."""
+    ids: list[int] = []
+    firsts: list[int] = []
+    for pieces in tokenizer.encode_batch([text[start:end] for start, end in words]):
+        firsts.append(len(ids))
+        ids += pieces or [tokenizer.unk_id]
+    return Read(ids, list(words), firsts)
+
+
+def read_pieces(tokenizer: Tokenizer, text: str) -> Read:
+    """Every piece that has characters of its own; of several for one character, the first."""
+    encoded = tokenizer.encode_with_offsets(text)
+    units: list[Range] = []
+    firsts: list[int] = []
+    for i, (start, end) in enumerate(encoded.offsets):
+        start = max(start, units[-1][1] if units else 0)
+        if end > start:
+            units.append((start, end))
+            firsts.append(i)
+    return Read(encoded.ids, units, firsts)
+
+
+def read_example(tokenizer: Tokenizer, example: Tagged | Marked) -> Read:
+    if isinstance(example, Marked):
+        return read_pieces(tokenizer, example.text)
+    return read_words(tokenizer, " ".join(example.words), places_of(example.words))
+
+
+def places_of(words: Sequence[str]) -> list[Range]:
+    """Where words stand, when a space stands between any two."""
+    ends = np.cumsum([len(word) + 1 for word in words]) - 1
+    return [(int(end) - len(word), int(end)) for word, end in zip(words, ends, strict=True)]
+
+
+def split_words(text: str, *, peel: bool) -> list[Range]:
+    """What white space separates; with `peel`, also punctuation around it, as corpora of words have it."""
+    found: list[Range] = []
+    for match in re.finditer(r"\S+", text):
+        start, end = match.span()
+        before: list[Range] = []
+        after: list[Range] = []  # the last first
+        while peel and end - start > 1 and _is_punctuation(text[start]):
+            before.append((start, start + 1))
+            start += 1
+        while peel and end - start > 1 and _is_punctuation(text[end - 1]):
+            if text[end - 1] == "." and "." in text[start : end - 1]:
+                break  # an abbreviation keeps its last period, too
+            after.append((end - 1, end))
+            end -= 1
+        found += [*before, (start, end), *after[::-1]]
+    return found
+
+
+def is_peeled(words: Sequence[str]) -> tuple[int, int]:
+    """Of words how often punctuation stands at the end of one, and how often it stands alone."""
+    ending = [word for word in words if _is_punctuation(word[-1])]
+    alone = sum(len(word) == 1 for word in ending)
+    return len(ending) - alone, alone
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
+
+
+def tags_of(marks: Sequence[Mark], units: Sequence[Range]) -> tuple[list[str], int]:
+    """IOB2 tags of the units, and how many marks begin or end inside one, which gets a tag all the same."""
+    tags = ["O"] * len(units)
+    starts, ends = [start for start, _ in units], [end for _, end in units]
+    inexact = 0
+    for mark in marks:
+        first, last = int(np.searchsorted(ends, mark.start, side="right")), int(np.searchsorted(starts, mark.end))
+        free = [i for i in range(first, last) if tags[i] == "O"]
+        exact = bool(free) and starts[free[0]] == mark.start and ends[free[-1]] == mark.end
+        inexact += not exact
+        for i in free:
+            tags[i] = f"{'B' if i == free[0] else 'I'}-{mark.label}"
+    return tags, inexact
+
+
+def in_characters(tags: Sequence[str], units: Sequence[Range]) -> list[Span]:
+    """The spans that tags mark, by characters."""
+    return [(kind, units[first][0], units[after - 1][1]) for kind, first, after in spans(tags)]
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text as a model reads it, and the units for which it is asked there."""
+
+    row: list[int]
+    units: list[int]
+    """their numbers"""
+    places: list[int]
+    """where, in the row, the pieces stand that speak for them"""
+
+
+def windows_of(read: Read, tokenizer: Tokenizer, long_texts: LongTexts, *, where: str = "") -> list[Window]:
+    """A unit is asked for once, in the window that has most text around it."""
+    room = long_texts.max_len - len(tokenizer.frame([]))
+    parts = long_texts.parts(len(read.ids), room, where=where)
+    firsts, owner = np.array(read.firsts, dtype=np.int64), owners(parts, read.firsts)
+    kept = np.flatnonzero(owner >= 0)
+    asked = np.split(kept, np.searchsorted(owner[kept], range(1, len(parts))))
+    begin = len(tokenizer.frame([])) - 1
+    found = []
+    for (start, end), units in zip(parts, asked, strict=True):
+        row = tokenizer.frame(read.ids[start:end])
+        found.append(Window(row, units.tolist(), (firsts[units] - start + begin).tolist()))
+    return found

@@ -1,0 +1,119 @@
+"""Texts longer than a model reads: one rule for every task, in training and in prediction.
+
+With "windows" a text is read in parts that overlap, and what is found in them is merged; with "truncate" its beginning
+is read; with "refuse" it is an error. How many texts were too long is counted and said, never hidden.
+"""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from jumok.errors import DataError
+from jumok.tasks.predict import LongTextWarning
+from jumok.text.tokenizer import Tokenizer
+
+Rule = Literal["windows", "truncate", "refuse"]
+Part = tuple[int, int]
+"""first piece, piece after the last"""
+NO_LIMIT = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Framed:
+    """The windows of one text, each with what begins and ends it."""
+
+    rows: list[list[int]]
+    long: bool
+    """whether there was more than fits into one"""
+
+
+@dataclass(frozen=True, slots=True)
+class LongTexts:
+    """The rule of one run."""
+
+    max_len: int
+    """pieces of a window, with those that frame it"""
+    rule: Rule = "windows"
+    stride: int = 64
+    """pieces that neighbouring windows share"""
+
+    @classmethod
+    def stored(cls, facts: Mapping[str, Any], room: int | None) -> "LongTexts":
+        """As it was in training; of a model from elsewhere that has room for so many pieces, the usual one."""
+        rule = facts.get("long_texts", {"rule": "windows", "stride": 64})
+        return cls(facts.get("max_len") or room or NO_LIMIT, **rule)
+
+    def plain(self) -> dict[str, Any]:
+        """For the facts of a model folder, beside max_len."""
+        return {"rule": self.rule, "stride": self.stride}
+
+    def parts(self, n: int, room: int, *, where: str = "") -> list[Part]:
+        """The parts of a text of n pieces that are read, if there is room for `room` of them."""
+        if n <= room:
+            return [(0, n)]
+        if room < 1:
+            what = f"{self.max_len} pieces leave no room for a text beside what has to be read with it"
+            raise DataError(what, where=where, right="a larger data.max_len")
+        match self.rule:
+            case "refuse":
+                what = f"a text of {n} pieces, where there is room for {room}"
+                raise DataError(what, where=where, right='shorter texts, or data.long_texts = "windows"')
+            case "truncate":
+                return [(0, room)]
+            case "windows":
+                step = room - min(self.stride, room // 2)
+                starts = [*range(0, n - room, step), n - room]
+                return [(start, start + room) for start in starts]
+
+    def pair_parts(self, a: int, b: int, room: int, *, where: str = "") -> list[tuple[Part, Part]]:
+        """Of two texts that share the room the longer one is read in parts, each beside the whole of the other.
+
+        If the other would take more than half of the room, both are read in parts, side by side.
+        """
+        if a + b <= room:
+            return [((0, a), (0, b))]
+        half = room // 2
+        if min(a, b) > half:
+            firsts, seconds = self.parts(a, half, where=where), self.parts(b, room - half, where=where)
+            together = zip_longest(firsts, seconds)
+            return [(first or firsts[-1], second or seconds[-1]) for first, second in together]
+        if a < b:
+            return [((0, a), part) for part in self.parts(b, room - a, where=where)]
+        return [(part, (0, b)) for part in self.parts(a, room - b, where=where)]
+
+    def framed(
+        self, tokenizer: Tokenizer, text: Sequence[int], pair: Sequence[int] | None = None, *, where: str = ""
+    ) -> Framed:
+        """A text, or a pair of texts, as a model reads it."""
+        room = self.max_len - len(tokenizer.frame([], None if pair is None else []))
+        if pair is None:
+            found = self.parts(len(text), room, where=where)
+            return Framed([tokenizer.frame(text[slice(*part)]) for part in found], len(text) > room)
+        both = self.pair_parts(len(text), len(pair), room, where=where)
+        rows = [tokenizer.frame(text[slice(*first)], pair[slice(*second)]) for first, second in both]
+        return Framed(rows, len(text) + len(pair) > room)
+
+    def say(self, long: int, n: int) -> str:
+        """What became of the texts that were too long."""
+        done = "were read in windows that overlap" if self.rule == "windows" else "were read at their beginning only"
+        return f"{long:,} of {n:,} texts have more than {self.max_len} pieces and {done}"
+
+    def warn(self, long: int, n: int) -> None:
+        if long:
+            warnings.warn(self.say(long, n), LongTextWarning, stacklevel=3)
+
+
+def owners(parts: Sequence[Part], pieces: Sequence[int]) -> NDArray[np.int64]:
+    """Of every piece the part where it has most text on its shorter side (Devlin, google-research/bert#66).
+
+    All parts are of one length, so that it is the one whose middle is nearest; -1 if the piece was cut off.
+    """
+    where, ends = np.array(pieces, dtype=np.int64), np.array(parts)
+    middles = ends.sum(axis=1) - 1  # twice
+    found = np.searchsorted(middles[:-1] + middles[1:], 4 * where)
+    return np.where(where < ends[found, 1], found, -1)

@@ -1,0 +1,264 @@
+"""Readers of texts in which people have marked something: spans, relations, answers, and endings that fit.
+
+Like the other readers they leave the text as it was written and name the place of what is wrong. Offsets count
+characters (code points), end exclusive, and never stand inside what a reader sees as one character.
+"""
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import count, pairwise, takewhile
+from pathlib import Path
+
+from jumok.errors import DataError
+from jumok.text.formats import read_lines
+from jumok.text.normalise import is_inside_character
+from jumok.text.objects import Object, parse_object, read_objects
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A span of characters, end exclusive."""
+
+    start: int
+    end: int
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Marked:
+    """A text whose entities are marked by character offsets; no two overlap, and they are in the order of the text."""
+
+    text: str
+    marks: list[Mark]
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A span of characters, end exclusive, and its type, "" if none is given."""
+
+    start: int
+    end: int
+    type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A text with two entities, and how they are related."""
+
+    text: str
+    head: Entity
+    tail: Entity
+    label: str
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question and the text that it is asked of; if there are no answers, the text does not answer it."""
+
+    id: str
+    question: str
+    context: str
+    answers: list[tuple[str, int]]
+    """text and its first character in the context"""
+    where: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A beginning and several endings, one of which fits; a label of -1 says that it is not known which."""
+
+    context: str
+    endings: list[str]
+    label: int
+    where: str
+
+
+_OFFSETS = "offsets count characters, end exclusive"
+_MARKED = f'{{"text": "...", "spans": [{{"start": 0, "end": 4, "label": "..."}}]}}, {_OFFSETS}'
+_RELATED = '{"text": "...", "head": {"start": 0, "end": 4}, "tail": {"start": 9, "end": 12}, "label": "..."}'
+_RELATED += f", {_OFFSETS}"
+_SQUAD = 'the form of SQuAD: {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",'
+_SQUAD += (
+    ' "answers": [{"text": "...", "answer_start": 0}]}]}]}]}; a question without answers has "is_impossible": true'
+)
+_QUESTION = '{"question": "...", "context": "..."}, and "id" if there is one'
+_CHOICE = '{"context": "...", "endings": ["...", "..."], "label": 0}, the label being the place of the right ending'
+_SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in train.csv of SWAG"
+
+
+def read_marked(path: Path) -> Iterator[Marked]:
+    """A JSONL file of texts with spans; "entities" is as good as "spans", and "type" as "label"."""
+    for found in read_objects(path, right=_MARKED):
+        text = found.text("text")
+        if "spans" in found and "entities" in found:
+            raise found.error('both "spans" and "entities"')
+        spans = found.objects("entities" if "entities" in found else "spans", "span")
+        marks = sorted((_mark(span, text) for span in spans), key=lambda mark: mark.start)
+        for one, other in pairwise(marks):
+            if other.start < one.end:
+                raise found.error(f"two spans overlap: {_shown(text, one)} and {_shown(text, other)}")
+        yield Marked(text, marks, found.where)
+
+
+def read_related(path: Path) -> Iterator[Related]:
+    """A JSONL file of texts with a head, a tail and a label."""
+    return (_related(found, labelled=True) for found in read_objects(path, right=_RELATED))
+
+
+def parse_related(line: str, where: str, labelled: bool = False) -> Related:
+    """One line of such a file; the label of one that has yet to be predicted is ""."""
+    return _related(parse_object(line, where=where, right=_RELATED), labelled)
+
+
+def read_questions(path: Path) -> Iterator[Question]:
+    """A JSON file of the form of SQuAD 1.1 or 2.0."""
+    seen: set[str] = set()
+    whole = parse_object("\n".join(read_lines(path)), where=str(path), right=_SQUAD)
+    for article in whole.objects("data", "article"):
+        for paragraph in article.objects("paragraphs", "paragraph"):
+            context = paragraph.text("context")
+            for asked in paragraph.objects("qas", "question"):
+                identity = asked.text("id")
+                if identity in seen:
+                    raise asked.error(f"the id {identity} has been there before")
+                seen.add(identity)
+                asked = replace(asked, name="", where=f"{path}, question {identity}")
+                yield Question(identity, asked.text("question"), context, _answers(asked, context), asked.where)
+
+
+def parse_question(line: str, where: str) -> Question:
+    """A question that has yet to be answered, as JSON."""
+    found = parse_object(line, where=where, right=_QUESTION)
+    identity = found.text("id") if "id" in found else ""
+    return Question(identity, found.text("question"), found.text("context"), [], where)
+
+
+def read_choices(path: Path) -> Iterator[Choice]:
+    """A CSV file as SWAG has them, or a JSONL file; all examples of it have as many endings."""
+    name = path.name.lower().removesuffix(".gz")
+    if name.endswith(".csv"):
+        found = _read_swag(path)
+    elif name.endswith(".jsonl"):
+        found = (_choice(found, labelled=True) for found in read_objects(path, right=_CHOICE))
+    else:
+        right = "a .csv file as SWAG has them, or a .jsonl file (each also .gz)"
+        raise DataError("no known format of choices", where=path, right=right)
+    endings = 0
+    for choice in found:
+        endings = endings or len(choice.endings)
+        if len(choice.endings) != endings:
+            right = f"{endings}, as many as the others of the file"
+            raise DataError(f"{len(choice.endings)} endings", where=choice.where, right=right)
+        yield choice
+
+
+def parse_choice(line: str, where: str, labelled: bool = False) -> Choice:
+    """One line of a JSONL file; the label of one that has yet to be predicted is -1."""
+    return _choice(parse_object(line, where=where, right=_CHOICE), labelled)
+
+
+def _mark(span: Object, text: str) -> Mark:
+    return Mark(*_offsets(span, text), _label(span, "type" if "type" in span and "label" not in span else "label"))
+
+
+def _offsets(span: Object, text: str) -> tuple[int, int]:
+    start, end = span.whole("start"), span.whole("end")
+    if start < 0 or end > len(text):
+        raise span.error(f"from {start} to {end}, and the text has {len(text)} characters")
+    if start >= end:
+        raise span.error(f"empty, from {start} to {end}")
+    if text[start:end].isspace():
+        raise span.error(f"nothing but white space from {start} to {end}")
+    for offset in (start, end):
+        if is_inside_character(text, offset):
+            before, after = (f"U+{ord(character):04X}" for character in text[offset - 1 : offset + 1])
+            raise span.error(f"offset {offset} is inside a character, between {before} and {after}")
+    return start, end
+
+
+def _label(found: Object, key: str = "label") -> str:
+    label = found.text(key).strip()
+    if not label:
+        raise found.error(f'an empty "{key}"')
+    return label
+
+
+def _shown(text: str, span: Mark | Entity) -> str:
+    return f"{text[span.start : span.end]!r} ({span.start} to {span.end})"
+
+
+def _related(found: Object, labelled: bool) -> Related:
+    text = found.text("text")
+    head, tail = (
+        Entity(*_offsets(entity, text), entity.text("type") if "type" in entity else "")
+        for entity in (found.object("head"), found.object("tail"))
+    )
+    # A name may be part of another ("insulin" of "insulin receptor"), but those that cross are a wrong offset.
+    first, second = sorted((head, tail), key=lambda entity: (entity.start, -entity.end))
+    if (first.start, first.end) == (second.start, second.end):
+        raise found.error(f"head and tail are the same: {_shown(text, head)}")
+    if second.start < first.end < second.end and first.start < second.start:
+        raise found.error(f"head and tail cross: {_shown(text, head)} and {_shown(text, tail)}")
+    return Related(text, head, tail, _label(found) if labelled else "", found.where)
+
+
+def _answers(asked: Object, context: str) -> list[tuple[str, int]]:
+    impossible = "is_impossible" in asked and asked.truth("is_impossible")
+    answers = []
+    for answer in asked.objects("answers", "answer") if "answers" in asked or not impossible else ():
+        text, start = answer.text("text"), answer.whole("answer_start")
+        if not text.strip():
+            raise answer.error("no text")
+        if start < 0 or not context.startswith(text, start):
+            places = (match.start() for match in re.finditer(f"(?={re.escape(text)})", context))
+            nearest = min(places, key=lambda place: abs(place - start), default=None)
+            instead = "nowhere in the context" if nearest is None else f"at {nearest}"
+            raise answer.error(f"{text!r} is not at {start} of the context, but {instead}")
+        answers.append((text, start))
+    if impossible and answers:
+        raise asked.error('answers, though "is_impossible" is true')
+    if not impossible and not answers:
+        raise asked.error('no answers, though "is_impossible" is not true')
+    return answers
+
+
+def _choice(found: Object, labelled: bool) -> Choice:
+    endings = found.texts("endings")
+    if len(endings) < 2:
+        raise found.error(f"{len(endings)} endings to choose from")
+    label = found.whole("label") if labelled else -1
+    if labelled and not 0 <= label < len(endings):
+        raise found.error(f"the label is {label}, and there are {len(endings)} endings, from 0")
+    return Choice(found.text("context"), endings, label, found.where)
+
+
+def _read_swag(path: Path) -> Iterator[Choice]:
+    rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
+    header: list[str] = []
+    first = 1  # line of the row
+    try:
+        for row in rows:
+            where = f"{path}:{first}"
+            first = rows.line_num + 1
+            if not header:
+                header = row
+                names = [*takewhile(header.__contains__, (f"ending{i}" for i in count()))]
+                needed = ["sent1", "sent2", "ending0", "ending1", "label"]
+                if missing := ", ".join(name for name in needed if name not in header):
+                    raise DataError(f"no column {missing}", where=where, right=_SWAG)
+                continue
+            if len(row) != len(header):
+                raise DataError(f"{len(row)} columns", where=where, right=f"{len(header)} as in the header")
+            cells = dict(zip(header, row, strict=True))
+            begin = f"{cells['sent2']} " if cells["sent2"] else ""
+            labels = [str(i) for i in range(len(names))]
+            if cells["label"] not in labels:
+                right = f"the place of the right ending, one of {', '.join(labels)}"
+                raise DataError(f"the label is {cells['label']!r}", where=where, right=right)
+            yield Choice(cells["sent1"], [begin + cells[name] for name in names], int(cells["label"]), where)
+    except csv.Error as error:
+        raise DataError(f"not CSV: {error}", where=f"{path}:{rows.line_num}", right=_SWAG) from error

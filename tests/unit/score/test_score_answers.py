@@ -1,0 +1,138 @@
+"""Answers score by the rule of SQuAD, done by hand."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from jumok.errors import DataError
+from jumok.score.answers import compare_answers, normalised, quick_answers, score_answers
+
+WORDS = ["the", "A", "cat", "Cat.", "sat", "an", "on", "U.S.", "mat", "고양이가", "매트", "(1,000)"]
+answer = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
+questions = st.lists(st.tuples(answer, st.lists(answer, max_size=3)), min_size=1, max_size=10)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The Cat", "cat"),
+        ("a  cat\tand\nan owl", "cat and owl"),
+        ("U.S.A.", "usa"),
+        ("another theatre", "another theatre"),  # articles are whole words
+        ("the-cat", "thecat"),  # punctuation goes first, and makes one word
+        ("the, the.", ""),
+        ("1,000 (m²)", "1000 m²"),
+        ("“quoted”", "“quoted”"),  # only ASCII punctuation
+        ("서울특별시, 대한민국!", "서울특별시 대한민국"),
+        ("a는 그 사과", "a는 그 사과"),
+        ("the 한국 전쟁", "한국 전쟁"),
+        ("", ""),
+    ],
+)
+def test_normalised_by_hand(text, expected):
+    assert normalised(text) == expected
+
+
+@given(st.text(st.characters(min_codepoint=0xAC00, max_codepoint=0xD7A3), min_size=1, max_size=20))
+@settings(max_examples=50, deadline=None)
+def test_hangul_survives(text):
+    assert normalised(text) == text
+    assert quick_answers([text], [[text]]) == {"exact_match": 100, "answer_f1": 100}
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "exact", "f1"),
+    [
+        ("the Denver Broncos!", ["Denver Broncos"], 100, 100),
+        ("Broncos", ["Denver Broncos"], 0, 200 / 3),  # P 1, R 1/2
+        ("Denver Broncos of Colorado", ["Denver Broncos"], 0, 200 / 3),  # P 1/2, R 1
+        ("Panthers", ["Denver Broncos"], 0, 0),
+        ("Broncos", ["Denver Broncos", "broncos", "The team"], 100, 100),  # the best of them
+        ("red team", ["blue team", "red fast team"], 0, 80),
+        ("to be to be", ["to be or not to be"], 0, 80),  # as often as in both: 4 common, 4 and 6 words
+        ("new new new", ["new york"], 0, 40),
+        ("서울 특별시", ["서울"], 0, 200 / 3),
+        ("", ["Denver"], 0, 0),
+        ("", ["the", "Denver"], 0, 0),  # an answer of articles only is none
+        ("", [], 100, 100),
+        ("Denver", [], 0, 0),
+        ("the", [], 100, 100),  # nothing is left of it, as in the official script
+        ("the", ["Denver"], 0, 0),
+    ],
+)
+def test_scores_by_hand(predicted, gold, exact, f1):
+    assert quick_answers([predicted], [gold]) == pytest.approx({"exact_match": exact, "answer_f1": f1})
+
+
+def test_questions_with_and_without_answer():
+    predicted = ["cat", "", "a dog", ""]
+    gold = [["the cat"], ["mouse"], [], []]
+    scores = {score.name: score for score in score_answers(predicted, gold)}
+    assert {name: (score.value, score.n) for name, score in scores.items()} == {
+        "exact_match": (50, 4),
+        "answer_f1": (50, 4),
+        "answer_f1_has_answer": (50, 2),
+        "answer_f1_no_answer": (50, 2),
+    }
+    for kind in (slice(0, 2), slice(2, 4)):
+        names = [score.name for score in score_answers(predicted[kind], gold[kind])]
+        assert names == ["exact_match", "answer_f1"]
+
+
+@given(questions, st.randoms())
+@settings(max_examples=150, deadline=None)
+def test_scores_are_shares_whole_is_their_mean_and_order_changes_nothing(rows, shuffle):
+    predicted, gold = map(list, zip(*rows, strict=True))
+    found = quick_answers(predicted, gold)
+    assert 0 <= found["exact_match"] <= found["answer_f1"] <= 100 + 1e-9
+    shuffled = shuffle.sample(rows, len(rows))
+    assert quick_answers(*map(list, zip(*shuffled, strict=True))) == pytest.approx(found)
+    scores = {score.name: score for score in score_answers(predicted, gold, samples=5)}
+    parts = [scores[name] for name in ("answer_f1_has_answer", "answer_f1_no_answer") if name in scores]
+    assert len(parts) == (2 if {bool(answers) for answers in gold} == {True, False} else 0)
+    if parts:
+        assert sum(part.n * part.value for part in parts) / len(gold) == pytest.approx(found["answer_f1"])
+
+
+@given(st.lists(st.lists(answer, max_size=3), min_size=1, max_size=10), st.randoms())
+@settings(max_examples=100, deadline=None)
+def test_any_of_the_gold_answers_is_perfect(gold, choose):
+    answerable = [[text for text in answers if normalised(text)] for answers in gold]
+    predicted = [choose.choice(answers) if answers else "" for answers in answerable]
+    assert quick_answers(predicted, answerable) == {"exact_match": 100, "answer_f1": 100}
+
+
+def corrupted(rate, n, seed):
+    rng = random.Random(seed)
+    gold = [[" ".join(rng.choices("abcdefgh", k=5)) + f" w{i}" for _ in range(2)] for i in range(n)]
+    return [" ".join(w for w in answers[0].split() if rng.random() > rate) for answers in gold], gold
+
+
+def test_intervals_contain_the_value_and_the_signature_says_how():
+    scores = score_answers(*corrupted(0.2, 200, seed=1), samples=400, seed=9)
+    assert all(0 < score.low < score.value < score.high < 100 for score in scores)
+    assert {score.signature for score in scores} == {"SQuAD answers, bootstrap 400, seed 9, 95%"}
+
+
+def test_a_better_system_is_better_and_no_better_than_itself():
+    predicted, gold = corrupted(0.4, 100, seed=2)
+    found = compare_answers(predicted, [answers[1] for answers in gold], gold)
+    assert {c.metric: c.a for c in found} == quick_answers(predicted, gold)
+    assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
+    same = compare_answers(predicted, predicted, gold)
+    assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in same)
+
+
+def test_as_many_answers_as_questions():
+    for call in (
+        lambda: score_answers(["a"], [["a"], []]),
+        lambda: quick_answers(["a"], [["a"], []]),
+        lambda: compare_answers(["a"], ["a", "b"], [["a"], []]),
+        lambda: compare_answers(["a", "b"], ["a"], [["a"], []]),
+    ):
+        with pytest.raises(DataError, match="1 answers for 2 questions"):
+            call()
+    with pytest.raises(DataError, match="0 answers for 0 questions"):
+        score_answers([], [])

@@ -1,0 +1,127 @@
+"""Labels as they are read, in an order that does not follow the file; and the baselines they are held against."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+from sklearn.dummy import DummyClassifier
+from sklearn.naive_bayes import MultinomialNB
+from sklearn.utils.class_weight import compute_class_weight
+
+from jumok.data.shards import build_shards
+from jumok.errors import DataError
+from jumok.prepare import prepare
+from jumok.recipe import parse_recipe
+from jumok.tasks.baseline import BUCKETS, baselines, features
+from jumok.tasks.targets import Classes, Numbers, Several, balanced_weights, collect_labels, learn_targets
+from jumok.text.labelled import Labelled
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["b", "a", "b"], ["a", "b"]),
+        (["10", "9", "1"], ["1", "9", "10"]),
+        (["b", "10", "9", "a"], ["9", "10", "a", "b"]),
+        (["1", "01", "-1"], ["01", "1", "-1"]),
+    ],
+)
+def test_labels_stand_in_an_order_that_does_not_follow_the_file(given, expected):
+    assert collect_labels(given, where="x") == collect_labels(given[::-1], where="x") == expected
+
+
+@pytest.mark.parametrize("labels", [[], ["a", "a"]])
+@pytest.mark.parametrize("predicts", ["class", "labels"])
+def test_one_label_is_nothing_to_learn(labels, predicts):
+    examples = [Labelled("text", None, label, "file.tsv:2") for label in labels]
+    with pytest.raises(DataError, match=f"{len(set(labels))} label in the training data") as caught:
+        learn_targets(predicts, examples, separator="|", where="file.tsv")
+    assert caught.value.where == "file.tsv"
+
+
+def test_targets_are_learned_from_the_training_data():
+    examples = [Labelled("", None, label, "x") for label in ("2|1", "10", "1")]
+    assert learn_targets("class", examples, separator="|", where="x") == Classes(["1", "10", "2|1"])
+    assert learn_targets("labels", examples, separator="|", where="x") == Several(["1", "2", "10"])
+    with pytest.raises(DataError, match=r"'2\|1' is no number"):
+        learn_targets("number", examples, separator="|", where="x")
+    assert learn_targets("number", examples[1:], separator="|", where="x") == Numbers(5.5, 4.5)
+
+
+@pytest.mark.parametrize("counts", [[9, 3], [1, 2, 3, 94], [5, 5]])
+def test_balanced_weights_are_those_of_scikit_learn(counts):
+    y = np.repeat(np.arange(len(counts)), counts)
+    expected = compute_class_weight("balanced", classes=np.arange(len(counts)), y=y)
+    assert balanced_weights(counts) == pytest.approx(expected.tolist())
+
+
+# baselines
+
+
+def shards(folder: Path, rows, labels):
+    examples = [(row, [label] if isinstance(label, int) else label) for row, label in zip(rows, labels, strict=True)]
+    return build_shards(folder / "shards", examples, fields=("text", "label"), vocab_size=1000, facts={})
+
+
+def counted(rows):
+    found = [features(row) for row in rows]
+    columns = np.concatenate(found)
+    lines = np.repeat(np.arange(len(rows)), [len(f) for f in found])
+    return csr_matrix((np.ones(len(columns)), (lines, columns)), shape=(len(rows), BUCKETS))
+
+
+def texts(rng, n, n_labels):
+    """Labels of different frequency with words that they like better."""
+    labels = rng.choice(n_labels, size=n, p=np.arange(1, n_labels + 1) / np.arange(1, n_labels + 1).sum())
+    rows = [rng.integers(10 * label, 30 + 10 * label, size=rng.integers(1, 12)).tolist() for label in labels]
+    return rows, labels.tolist()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bag_of_words_is_the_naive_bayes_of_scikit_learn(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    rows, labels = texts(rng, 120, 4)
+    others, gold = texts(rng, 150, 4)
+    found = baselines(Classes(list("abcd")), shards(tmp_path, rows, labels), [[row] for row in others])
+    seen = np.unique(counted(rows).indices)
+    model = MultinomialNB(alpha=1.0).fit(counted(rows)[:, seen], labels)
+    assert found["bag_of_words"].tolist() == model.predict(counted(others)[:, seen]).tolist()
+    dummy = DummyClassifier(strategy="most_frequent").fit(np.zeros((len(labels), 1)), labels)
+    assert found["majority"].tolist() == dummy.predict(np.zeros((len(others), 1))).tolist()
+    assert (found["bag_of_words"] == gold).mean() > (found["majority"] == gold).mean()
+
+
+def test_a_word_counts_once_and_so_do_neighbours():
+    assert len(features([3, 3, 3])) == 2
+    assert len(features([3, 4, 3, 4])) == 4
+    assert features([5]).tolist() == [5]
+    assert set(features([1, 2])) != set(features([2, 1]))
+
+
+def test_the_windows_of_a_text_are_one_bag(tmp_path):
+    train = shards(tmp_path, [[1, 2], [3, 4]], [0, 1])
+    one = baselines(Classes(["a", "b"]), train, [[[1, 2], [2, 1]], [[3], [3, 4]]])
+    assert one["bag_of_words"].tolist() == [0, 1]
+
+
+def test_the_majority_of_labels_are_those_that_most_texts_have(tmp_path):
+    train = shards(tmp_path, [[1], [2], [3]], [[0, 1], [0], []])
+    assert baselines(Several(["a", "b"]), train, [[[1]], [[2]]])["majority"].tolist() == [[True, False]] * 2
+    assert baselines(Numbers(), train, [[[1]]]) == {}
+
+
+def test_a_label_of_which_nothing_is_left_is_never_said(tmp_path):
+    """All texts of it were empty."""
+    found = baselines(Classes(["a", "b"]), shards(tmp_path, [[1], [2]], [0, 0]), [[[1]], [[7]]])
+    assert {name: decided.tolist() for name, decided in found.items()} == {"majority": [0, 0], "bag_of_words": [0, 0]}
+
+
+def test_baselines_are_scored_beside_the_model(tree, tmp_path, held_out):
+    found = prepare(parse_recipe(tree("classification"), where="test"), tmp_path)
+    scores = found.baseline_scores(held_out("classification"))
+    assert scores["bag_of_words"]["accuracy"] > 95  # a keyword is a bag of words
+    gold = [example.label for example in held_out("classification")]
+    train = [example.label for example in parse_recipe(tree("classification"), where="x").data.read("train", seed=1)]
+    most = max(set(train), key=train.count)
+    assert scores["majority"]["accuracy"] == pytest.approx(100 * gold.count(most) / len(gold))
