@@ -46,6 +46,7 @@ from jumok.tasks.encoder import Encoder
 from jumok.tasks.language_model import LanguageModelTask
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.pretraining import PretrainingTask
+from jumok.tasks.relation import NEAR, RelationTask
 from jumok.tasks.translation import TranslationTask
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
@@ -189,7 +190,8 @@ def _left_out(task: AnyTask) -> list[str]:
     dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
     notes = [f"left out of {counted['read']:,} training examples: {', '.join(dropped)}"] if dropped else []
     if counted.get("long") and not isinstance(task, TranslationTask | LanguageModelTask | PretrainingTask):
-        notes.append(task.long_texts.say(counted["long"], counted["read"]))
+        how = NEAR if isinstance(task, RelationTask) else None
+        notes.append(task.long_texts.say(counted["long"], counted["read"], how))
     if counted.get("inexact"):
         notes.append(f"{counted['inexact']:,} marks begin or end inside a piece: the whole piece gets their tag")
     return notes

@@ -63,6 +63,7 @@ class Bert(nn.Module):
         """
         if positions is None:
             positions = torch.arange(ids.shape[1], device=ids.device)
+        segments = segments.clamp(max=self.config.n_segments - 1)  # some are trained with one alone
         x = self.embedding(ids) + self.positions(positions) + self.segments(segments)
         sees = mask[:, None, None] if mask.ndim == 2 else mask[:, None]
         hidden: Tensor = self.stack(self.dropout(self.norm(x)), sees, self_weights=weights, states=states)[0]

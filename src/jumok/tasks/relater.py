@@ -9,7 +9,7 @@ from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, score_relations
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.predict import Done, nobody, refuse_options
-from jumok.tasks.relation import AnyRelation, Order, encode_related, relate, rule
+from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -103,7 +103,7 @@ class Relater:
 
     def _believed(self, examples: Sequence[Related], done: Done) -> Values:
         rows = [encode_related(self.tokenizer, example, self.long_texts) for example in examples]
-        self.long_texts.warn(sum(row.long for row in rows), len(rows))
+        self.long_texts.warn(sum(row.long for row in rows), len(rows), NEAR)
         return relate(self.models, self.tokenizer, rows, self.targets, done=done)
 
     def _of_pair(self, example: Related, row: Values) -> RelatedText:

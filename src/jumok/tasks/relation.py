@@ -29,6 +29,7 @@ from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 HEAD, TAIL = "$", "#"
+NEAR = "near their entities only"
 AnyRelation = BertRelation | RnnClassifier
 Order = Literal["head_first", "tail_first", "any"]
 

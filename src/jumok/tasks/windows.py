@@ -98,14 +98,14 @@ class LongTexts:
         rows = [tokenizer.frame(text[slice(*first)], pair[slice(*second)]) for first, second in both]
         return Framed(rows, len(text) + len(pair) > room)
 
-    def say(self, long: int, n: int) -> str:
-        """What became of the texts that were too long."""
-        done = "were read in windows that overlap" if self.rule == "windows" else "were read at their beginning only"
-        return f"{long:,} of {n:,} texts have more than {self.max_len} pieces and {done}"
+    def say(self, long: int, n: int, how: str | None = None) -> str:
+        """What became of the texts that were too long; `how` they were read, if not by the rule."""
+        how = how or ("in windows that overlap" if self.rule == "windows" else "at their beginning only")
+        return f"{long:,} of {n:,} texts have more than {self.max_len} pieces and were read {how}"
 
-    def warn(self, long: int, n: int) -> None:
+    def warn(self, long: int, n: int, how: str | None = None) -> None:
         if long:
-            warnings.warn(self.say(long, n), LongTextWarning, stacklevel=3)
+            warnings.warn(self.say(long, n, how), LongTextWarning, stacklevel=3)
 
 
 def owners(parts: Sequence[Part], pieces: Sequence[int]) -> NDArray[np.int64]:

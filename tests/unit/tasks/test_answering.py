@@ -261,6 +261,25 @@ def test_an_answer_in_any_window_is_found(tokenizer, at):
     assert (best.start, best.end) == (2 * at, 2 * at + 3)
 
 
+def test_an_answer_is_not_taken_from_where_a_window_begins_if_another_knows_better():
+    context = "g " + "a b c d e f " * 8 + "i"
+    long = LongTexts(16, "windows", 6)
+    assert len(encode_question(WORDS, question(context), long)[0]) > 4
+
+    class Rash(Fake):
+        def __call__(self, ids, segments, mask):
+            logits = super().__call__(ids, segments, mask)
+            first = (ids == WORDS.end_id).long().argmax(dim=1) + 1
+            for row, place in enumerate(first.tolist()):
+                if ids[row, place] != WORDS.encode("g")[0]:
+                    logits[row, place] = 50.0
+            return logits
+
+    (found,) = answers(Rash(WORDS, {"i": 5}, {"i": 5}), [question(context)], WORDS, long, 20)
+    assert found[0].said(context) == "i"
+    assert found[0].score == 10
+
+
 def test_the_same_place_in_two_windows_is_one_answer():
     context = " ".join(["a"] * 8 + ["i"] + ["a"] * 8)
     (found,) = answers(Fake(WORDS, {"i": 5}, {"i": 5}), [question(context)], WORDS, LongTexts(15, "windows", 5), 10)
