@@ -33,6 +33,7 @@ def draw_attention(run: Path, text: str, picture: Path, *, output: str | None = 
             if found.words is None:
                 raise none
             words, weights = zip(*found.words, strict=True)
-            draw_words(words, weights, picture, title=f"{found.text} {found.probability:.2f}")
+            sure = "" if found.probability is None else f" {found.probability:.2f}"
+            draw_words(words, weights, picture, title=f"{found.text or 'no label'}{sure}")
             return {"input": text, **asdict(found)}
     raise none
