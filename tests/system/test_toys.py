@@ -253,6 +253,27 @@ def test_same_command_again_after_the_end_changes_nothing(jumok, recipes, revers
     assert (reversed_run / "model" / "model.safetensors").read_bytes() == before
 
 
+ASKED = {
+    "topics": ("the band was better than before and the price was not what we know", "music|price"),
+    "similarity": (
+        "a small cat sings outside today\ta small cat sings outside today",
+        lambda found: 3 < found["value"] < 7,
+    ),
+    "relations": (
+        '{"text": "Mina works at Hanbit.", "head": {"start": 0, "end": 4}, "tail": {"start": 14, "end": 20}}',
+        "employs(e2,e1)",
+    ),
+    "questions": ("What does Lena play?\tLena plays the violin. Alan works as a nurse.", "the violin"),
+    "choices": (
+        "Ada is really dirty again. The street is empty.\tAda washes with soap.\tAda watches a film.",
+        "Ada washes with soap.",
+    ),
+    "josa": ("민아는 서울역에서 일한다.", "[민아](PER)는 [서울역](LOC)에서 일한다."),
+    "crf": ("Mina lives in Oslo", lambda found: len(found["tags"]) == 4),
+    "verbal": ("이 영화는 정말 지루하지 않다", "긍정"),
+}
+
+
 @pytest.mark.parametrize(
     ("recipe", "metric", "floor"),
     [
@@ -273,31 +294,7 @@ def test_every_task_is_learned(jumok, recipes, recipe, metric, floor):
     assert result["splits"]["test"]["scores"][metric]["value"] >= floor
     asked, said = ASKED[recipe]
     outputs = json.loads(jumok("predict", out, "--json", stdin=asked + "\n").stdout)["predictions"]
-    assert outputs[0]["text"] == said if isinstance(said, str) else said(outputs[0])
-
-
-ASKED = {
-    "topics": ("The soup was hot, but the bill was too high.", lambda found: "probabilities" in found),
-    "similarity": (
-        "a small cat sings outside today\ta small cat sings outside today",
-        lambda found: 3 < found["value"] < 7,
-    ),
-    "relations": (
-        '{"text": "Mina works at Hanbit.", "head": {"start": 0, "end": 4}, "tail": {"start": 14, "end": 20}}',
-        lambda found: found["relations"][0]["label"].startswith("employs") or found["text"] == "none",
-    ),
-    "questions": (
-        "Where does Mina live?\tMina lives in Oslo.",
-        lambda found: found["answers"] == sorted(found["answers"], key=lambda answer: -answer["probability"]),
-    ),
-    "choices": (
-        "Ada is really dirty again. The street is empty.\tAda washes with soap.\tAda watches a film.",
-        lambda found: found["label"] == 0,
-    ),
-    "josa": ("민아는 서울역에서 일한다.", lambda found: [e["text"] for e in found["entities"]][0] == "민아"),
-    "crf": ("Mina lives in Oslo", lambda found: len(found["tags"]) == 4),
-    "verbal": ("이 영화는 정말 지루하지 않다", "긍정"),
-}
+    assert said(outputs[0]) if callable(said) else outputs[0]["text"] == said
 
 
 def test_several_seeds_are_one_run_with_their_mean(jumok, recipes):

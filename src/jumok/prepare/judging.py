@@ -1,5 +1,6 @@
 """Preparing text that models learn to judge: classes, tags, relations, answers, choices."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,13 +52,9 @@ def prepare_classification(
     key = ["labelled", config.predicts, separator, train.fingerprint(), tokenizer.sha256, *_window(long_texts)]
     held: dict[str, Any] = {
         "config": config,
-        "tokenizer": tokenizer,
         "labels": targets.labels,
-        "long_texts": long_texts,
         "pair": dev[0].pair is not None,
-        "dev": dev,
-        "batch_tokens": recipe.train.batch_tokens,
-        "seed": recipe.seed,
+        **_common(recipe, tokenizer, long_texts, dev),
     }
     if isinstance(recipe.model, GptConfig):
         assert isinstance(targets, Classes)  # a recipe refuses the others
@@ -92,14 +89,10 @@ def prepare_tagging(recipe: Recipe, data: AnyTagged, cache: Path) -> TaggingTask
         vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
     )
     return TaggingTask(
-        tokenizer=tokenizer,
         labels=tags,
         units=units,
-        long_texts=long_texts,
         train=shards,
-        dev=dev,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
+        **_common(recipe, tokenizer, long_texts, dev),
     )
 
 
@@ -126,16 +119,12 @@ def prepare_relation(
     )
     return RelationTask(
         config=config,
-        tokenizer=tokenizer,
         labels=targets.labels,
         targets=targets,
         pairs=pairs,
         order=order,
-        long_texts=long_texts,
         train=shards,
-        dev=dev,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
+        **_common(recipe, tokenizer, long_texts, dev),
     )
 
 
@@ -158,12 +147,8 @@ def prepare_answering(
     )
     return AnsweringTask(
         config=config,
-        tokenizer=tokenizer,
-        long_texts=long_texts,
         train=shards,
-        dev=dev,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
+        **_common(recipe, tokenizer, long_texts, dev),
     )
 
 
@@ -180,13 +165,9 @@ def prepare_choice(recipe: Recipe, data: ChoiceData | ToyChoices, cache: Path) -
         vocab_size=max(tokenizer.vocab_size, n_endings),
     )
     return ChoiceTask(
-        tokenizer=tokenizer,
         n_endings=n_endings,
-        long_texts=long_texts,
         train=shards,
-        dev=dev,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
+        **_common(recipe, tokenizer, long_texts, dev),
     )
 
 
@@ -194,6 +175,17 @@ def _tokenizer(recipe: Recipe, texts: Texts[Any], key: str, train: Corpus[Any], 
     """Of the weights that training begins with, or learned from the training text."""
     layout, start = LAYOUTS.get(recipe.model.kind, MARIAN), recipe.init or recipe.features
     return prepare_tokenizer(recipe.tokenizer, texts, [key], train, cache, layout=layout, start=start)
+
+
+def _common(recipe: Recipe, tokenizer: Tokenizer, long_texts: LongTexts, dev: Sequence[Any]) -> dict[str, Any]:
+    """What every task over one text is given."""
+    return {
+        "tokenizer": tokenizer,
+        "long_texts": long_texts,
+        "dev": dev,
+        "batch_tokens": recipe.train.batch_tokens,
+        "seed": recipe.seed,
+    }
 
 
 def _long_texts(data: WindowedData | WindowedToy) -> LongTexts:

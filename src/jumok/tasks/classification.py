@@ -11,7 +11,7 @@ from torch import Tensor
 from jumok.config import Positive, Share
 from jumok.data.batching import Indices
 from jumok.data.corpus import Corpus
-from jumok.data.shards import Shards, in_chunks
+from jumok.data.shards import Shards
 from jumok.errors import DataError
 from jumok.models import BertClassifier, RnnClassifier
 from jumok.score.significance import Values
@@ -25,7 +25,6 @@ from jumok.text.labelled import Labelled
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
-CHUNK = 4096
 ReadingClassifier = RnnClassifier | BertClassifier
 
 
@@ -67,17 +66,16 @@ def encode_labelled(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Ids and label of every window that is to be trained on; `facts` counts what is left out, and long texts."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "longest": 0}
-    for examples in in_chunks(corpus, CHUNK):
-        for example in examples:
-            facts["read"] += 1
-            if not example.text.strip() and not (example.pair or "").strip():
-                facts["empty"] += 1
-                continue
-            framed = encode_text(tokenizer, example, long_texts)
-            facts["long"] += framed.long
-            for row in framed.rows:
-                facts["longest"] = max(facts["longest"], len(row))
-                yield row, targets.stored(example)
+    for example in corpus:
+        facts["read"] += 1
+        if not example.text.strip() and not (example.pair or "").strip():
+            facts["empty"] += 1
+            continue
+        framed = encode_text(tokenizer, example, long_texts)
+        facts["long"] += framed.long
+        for row in framed.rows:
+            facts["longest"] = max(facts["longest"], len(row))
+            yield row, targets.stored(example)
     if facts["read"] == facts["empty"]:
         counts = f"{facts['read']} texts read, {facts['empty']} empty"
         raise DataError(f"empty corpus: {counts}", where=corpus.name, right="at least one text to train on")

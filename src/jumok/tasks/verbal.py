@@ -14,12 +14,11 @@ from torch import Tensor
 
 from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
-from jumok.data.shards import in_chunks
 from jumok.errors import DataError
 from jumok.models import Gpt
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Values
-from jumok.tasks.classification import CHUNK, ClassificationConfig, evaluated
+from jumok.tasks.classification import ClassificationConfig, evaluated
 from jumok.tasks.language_model import Batch as TextBatch
 from jumok.tasks.language_model import make_batch
 from jumok.tasks.one_text import OneTextTask
@@ -54,16 +53,15 @@ def encode_prompts(
     """The windows of every text that is not empty, each with the ids of the label that is to be written after it."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
     labels = label_ids(tokenizer, targets.labels)
-    for examples in in_chunks(corpus, CHUNK):
-        for example in examples:
-            framed = encode_prompt(tokenizer, example, labels, long_texts)
-            facts["read"] += 1
-            facts["long"] += framed.long
-            if framed.rows == [[]]:
-                facts["empty"] += 1
-                continue
-            for row in framed.rows:
-                yield row, labels[targets.stored(example)[0]]
+    for example in corpus:
+        framed = encode_prompt(tokenizer, example, labels, long_texts)
+        facts["read"] += 1
+        facts["long"] += framed.long
+        if framed.rows == [[]]:
+            facts["empty"] += 1
+            continue
+        for row in framed.rows:
+            yield row, labels[targets.stored(example)[0]]
     if facts["read"] == facts["empty"]:
         what = f"empty corpus: {facts['read']} texts read, all of them empty"
         raise DataError(what, where=corpus.name, right="at least one text to train on")
