@@ -18,7 +18,7 @@ from jumok.hub.folder import write_model
 from jumok.models import Gpt
 from jumok.predictor import Classifier, Predictor, load
 from jumok.recipe import Recipe
-from jumok.tasks.classification import ClassificationTask
+from jumok.tasks.one_text import OneTextTask
 from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
@@ -122,8 +122,8 @@ def finish(run: Run, watcher: Watcher) -> None:
                 scores[split] = predictor.score(examples, done=done)[0]
                 if before is not None:
                     scores[split]["before"] = before.score(examples)[0]
-                if isinstance(run.task, ClassificationTask):
-                    scores[split]["baselines"] = run.task.baseline_scores(examples)
+                if isinstance(run.task, OneTextTask) and (baselines := run.task.baseline_scores(examples)):
+                    scores[split]["baselines"] = baselines
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")

@@ -1,6 +1,6 @@
 """Beginning with weights that others, or an earlier run, have trained: what fits is taken over, the rest is new."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import torch
@@ -31,11 +31,12 @@ def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) ->
     return old.extended(texts, new_pieces)[0] if new_pieces else old
 
 
-def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer) -> list[str]:
+def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> list[str]:
     """Copy the weights of `start` into a model with this vocabulary; says what was left out on either side.
 
-    A model's body fits another's whatever their heads; heads fit if they have the same tensors, and begin anew if there
-    are other labels. Pieces that the old vocabulary does not have begin as the mean of those that it cut them into.
+    A model's body fits another's whatever their heads; heads fit if they have the same tensors, and begin anew if they
+    are for other `labels`. Pieces that the old vocabulary does not have begin as the mean of those that it cut them
+    into.
     """
     own = dict(model.named_parameters())
     given = _named_as(start.tensors, own)
@@ -43,6 +44,8 @@ def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer) -> li
     given = {name: _grown(name, tensor, old, tokenizer) for name, tensor in given.items()}
     unfit = [name for name in given if name in own and given[name].shape != own[name].shape]
     body = next((prefix for prefix in BODIES if any(name.startswith(prefix) for name in own)), "")
+    if list(labels) != start.facts.get("labels", list(labels)):
+        unfit += [name for name in given if name not in unfit and not name.startswith(body)]
     for name in unfit:
         if name.startswith(body):
             raise RecipeError(

@@ -84,19 +84,20 @@ def test_another_size_is_refused_by_name(tokenizer: Tokenizer) -> None:
         begin_with(BertPretraining(wide, vocab=tokenizer.vocab_size), start, tokenizer)
 
 
-@pytest.mark.parametrize("n", [2, 3])
-def test_a_head_of_other_labels_begins_anew(tokenizer: Tokenizer, n: int) -> None:
-    """A judge of three labels goes on as one of two: its body is kept, its last layer is not."""
+@pytest.mark.parametrize("labels", ["ab", "abc", "abd"])
+def test_a_head_of_other_labels_begins_anew(tokenizer: Tokenizer, labels: str) -> None:
+    """A judge of three labels goes on as one of two, or of three others: its body is kept, its last layer is not."""
     start = folder(BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=3), tokenizer)
-    model = BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=n)
-    notes = begin_with(model, start, tokenizer)
+    start.facts["labels"] = ["a", "b", "c"]
+    model = BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=len(labels))
+    notes = begin_with(model, start, tokenizer, list(labels))
     assert all(torch.equal(t, start.tensors[f"bert.{name}"]) for name, t in model.bert.named_parameters())
-    if n == 3:
+    if labels == "abc":
         assert notes == []
         assert torch.equal(model.output.weight, start.tensors["output.weight"])
     else:
         assert notes == ["not among the weights to begin with, so that they begin anew: output.bias, output.weight"]
-        assert torch.equal(model.output.bias, torch.zeros(2))
+        assert torch.equal(model.output.bias, torch.zeros(len(labels)))
 
 
 def test_a_head_of_another_task_begins_anew(tokenizer: Tokenizer) -> None:

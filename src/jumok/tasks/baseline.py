@@ -8,34 +8,34 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from jumok.data.shards import Shards
 from jumok.tasks.targets import Array, Numbers, Several, Targets
 
 BUCKETS = 1 << 18
 _PAIR = 1_000_003  # a prime, so that pairs of pieces fall into buckets of their own more often than not
 
 
-def baselines(targets: Targets, train: Shards, rows: Sequence[Sequence[Sequence[int]]]) -> dict[str, Array]:
-    """What each baseline, trained on shards with the fields `text` and `label`, decides of texts in windows of ids."""
-    text, label = train.fields["text"], train.fields["label"]
+def baselines(
+    targets: Targets, train: Iterable[tuple[Sequence[int], Sequence[int]]], rows: Sequence[Sequence[Sequence[int]]]
+) -> dict[str, Array]:
+    """What each baseline, trained on (ids of a text, its labels), decides of texts in windows of ids."""
     if isinstance(targets, Numbers):
         return {}  # a mean says the same of all, and correlates with nothing
-    labels = [label[i].tolist() for i in range(len(train))]
-    table = np.zeros((targets.width, BUCKETS))
-    counts = np.zeros(targets.width)
-    for i, marked in enumerate(labels):
-        found = features(text[i])
-        for each in marked:
-            counts[each] += 1
-            table[each, found] += 1
-    if isinstance(targets, Several):
-        return {"majority": np.tile(counts > len(labels) / 2, (len(rows), 1))}
-    seen = table.any(axis=0)  # what training does not know says nothing
-    weights = np.where(seen, np.log((table + 1) / (table.sum(axis=1, keepdims=True) + seen.sum())), 0.0)
-    with np.errstate(divide="ignore"):  # of a label all texts may be empty
-        prior = np.log(counts / counts.sum())
-    words = [int((prior + weights[:, _all(windows)].sum(axis=1)).argmax()) for windows in rows]
-    return {"majority": np.full(len(rows), int(counts.argmax())), "bag_of_words": np.array(words)}
+    table, counts = np.zeros((targets.width, BUCKETS)), np.zeros(targets.width)
+    every, n = np.zeros(BUCKETS), 0
+    for ids, labels in train:
+        found = features(ids)
+        every[found] += 1
+        n += 1
+        for label in labels:
+            counts[label] += 1
+            table[label, found] += 1
+    known = every > 0  # what training does not know says nothing
+    texts = [_all(windows) for windows in rows]
+    if isinstance(targets, Several):  # each label by itself, against all texts without it
+        odds = _log_odds(counts, n - counts) + _sums(_weights(table, known) - _weights(every - table, known), texts)
+        return {"majority": np.tile(counts > n / 2, (len(rows), 1)), "bag_of_words": odds > 0}
+    likely = _log_odds(counts, n) + _sums(_weights(table, known), texts)
+    return {"majority": np.full(len(rows), int(counts.argmax())), "bag_of_words": likely.argmax(axis=1)}
 
 
 def features(ids: Iterable[int]) -> Array:
@@ -47,3 +47,19 @@ def features(ids: Iterable[int]) -> Array:
 
 def _all(windows: Sequence[Sequence[int]]) -> Array:
     return np.unique(np.concatenate([features(row) for row in windows]))
+
+
+def _weights(table: Array, known: Array) -> Array:
+    """log P(feature | label), each counted once more than it was seen."""
+    smoothed = np.log((table + 1) / (table.sum(axis=1, keepdims=True) + known.sum()))
+    return np.where(known, smoothed, 0.0)
+
+
+def _sums(weights: Array, texts: Sequence[Array]) -> Array:
+    """[texts, labels]"""
+    return np.array([weights[:, found].sum(axis=1) for found in texts]).reshape(len(texts), len(weights))
+
+
+def _log_odds(counts: Array, others: Array | int) -> Array:
+    with np.errstate(divide="ignore"):  # a label may be that of all texts, or its texts may all be empty
+        return np.log(counts) - np.log(others)

@@ -136,7 +136,8 @@ class ClassificationTask(OneTextTask[Labelled]):
         """What the most frequent label, and a bag of words, would score."""
         rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
         gold = self.targets.gold(examples)
-        found = baselines(self.targets, self.train, rows)
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        found = baselines(self.targets, ((text[i], label[i]) for i in range(len(self.train))), rows)
         return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
 
 

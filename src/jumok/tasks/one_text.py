@@ -39,6 +39,10 @@ class OneTextTask(Generic[Example]):
     def tokenizers(self) -> Tokenizers:
         return Tokenizers(self.tokenizer, self.tokenizer)
 
+    def baseline_scores(self, examples: Sequence[Example]) -> dict[str, dict[str, float]]:
+        """What a score on these examples has to be held against, if there is anything simple."""
+        return {}
+
     def batches(self, epoch: int) -> Iterator[Indices]:
         return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
 

@@ -19,6 +19,7 @@ from jumok.errors import DataError
 from jumok.models import BertRelation, RnnClassifier
 from jumok.score.relations import quick_relations, relation_of
 from jumok.score.significance import Values
+from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import PREDICT_TOKENS, Page, make_page
@@ -210,7 +211,18 @@ class RelationTask(OneTextTask[Related]):
         said = [self.labels[int(i)] for i in believed.argmax(axis=1)]
         right = np.array([row[self.labels.index(label)] for row, label in zip(believed, gold, strict=True)])
         perplexity = float(np.exp(-np.log(np.maximum(right, 1e-12)).mean()))
-        return {"perplexity": perplexity, **quick_relations(said, gold, **rule(self.labels, self.config.no_relation))}
+        return {"perplexity": perplexity, **self._scores(said, gold)}
+
+    def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:
+        """What the most frequent relation, and a bag of words that sees the markers among them, would score."""
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        rows = [[encode_related(self.tokenizer, example, self.long_texts).ids] for example in examples]
+        found = baselines(self.targets, ((text[i], label[i]) for i in range(len(self.train))), rows)
+        gold = [example.label for example in examples]
+        return {name: self._scores([self.labels[i] for i in said], gold) for name, said in found.items()}
+
+    def _scores(self, said: Sequence[str], gold: Sequence[str]) -> dict[str, float]:
+        return quick_relations(said, gold, **rule(self.labels, self.config.no_relation))
 
 
 def rule(labels: Sequence[str], no_relation: str | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from jumok.errors import DataError
 from jumok.models import Gpt
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Values
+from jumok.tasks.baseline import baselines
 from jumok.tasks.classification import ClassificationConfig, evaluated
 from jumok.tasks.language_model import Batch as TextBatch
 from jumok.tasks.language_model import make_batch
@@ -119,6 +120,17 @@ class VerbalTask(OneTextTask[Labelled]):
         prompts = [encode_prompt(self.tokenizer, example, labels, self.long_texts) for example in self.dev]
         believed = classify_in_words([model], self.tokenizer, prompts, self.targets.labels)
         return evaluated(self.targets, believed, self.targets.gold(self.dev))
+
+    def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
+        """What the most frequent label, and a bag of words, would score."""
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        labels = label_ids(self.tokenizer, self.targets.labels)
+        number = {tuple(ids): i for i, ids in enumerate(labels)}
+        train = ((text[i], [number[tuple(label[i].tolist())]]) for i in range(len(self.train)))
+        rows = [encode_prompt(self.tokenizer, example, labels, self.long_texts).rows for example in examples]
+        gold = self.targets.gold(examples)
+        found = baselines(self.targets, train, rows)
+        return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
 
 
 def classify_in_words(

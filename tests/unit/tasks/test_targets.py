@@ -1,7 +1,5 @@
 """Labels as they are read, in an order that does not follow the file; and the baselines they are held against."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -9,7 +7,6 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.class_weight import compute_class_weight
 
-from jumok.data.shards import build_shards
 from jumok.errors import DataError
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
@@ -59,9 +56,8 @@ def test_balanced_weights_are_those_of_scikit_learn(counts):
 # baselines
 
 
-def shards(folder: Path, rows, labels):
-    examples = [(row, [label] if isinstance(label, int) else label) for row, label in zip(rows, labels, strict=True)]
-    return build_shards(folder / "shards", examples, fields=("text", "label"), vocab_size=1000, facts={})
+def examples(rows, labels):
+    return [(row, [label] if isinstance(label, int) else label) for row, label in zip(rows, labels, strict=True)]
 
 
 def counted(rows):
@@ -79,11 +75,11 @@ def texts(rng, n, n_labels):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_the_bag_of_words_is_the_naive_bayes_of_scikit_learn(tmp_path, seed):
+def test_the_bag_of_words_is_the_naive_bayes_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     rows, labels = texts(rng, 120, 4)
     others, gold = texts(rng, 150, 4)
-    found = baselines(Classes(list("abcd")), shards(tmp_path, rows, labels), [[row] for row in others])
+    found = baselines(Classes(list("abcd")), examples(rows, labels), [[row] for row in others])
     seen = np.unique(counted(rows).indices)
     model = MultinomialNB(alpha=1.0).fit(counted(rows)[:, seen], labels)
     assert found["bag_of_words"].tolist() == model.predict(counted(others)[:, seen]).tolist()
@@ -99,21 +95,34 @@ def test_a_word_counts_once_and_so_do_neighbours():
     assert set(features([1, 2])) != set(features([2, 1]))
 
 
-def test_the_windows_of_a_text_are_one_bag(tmp_path):
-    train = shards(tmp_path, [[1, 2], [3, 4]], [0, 1])
+def test_the_windows_of_a_text_are_one_bag():
+    train = examples([[1, 2], [3, 4]], [0, 1])
     one = baselines(Classes(["a", "b"]), train, [[[1, 2], [2, 1]], [[3], [3, 4]]])
     assert one["bag_of_words"].tolist() == [0, 1]
 
 
-def test_the_majority_of_labels_are_those_that_most_texts_have(tmp_path):
-    train = shards(tmp_path, [[1], [2], [3]], [[0, 1], [0], []])
+@pytest.mark.parametrize("seed", range(3))
+def test_of_several_labels_each_is_the_naive_bayes_of_scikit_learn(seed):
+    rng = np.random.default_rng(seed)
+    rows, first = texts(rng, 120, 4)
+    others, _ = texts(rng, 150, 4)
+    labels = [sorted({label, int(extra)} - {3}) for label, extra in zip(first, rng.integers(0, 4, 120), strict=True)]
+    found = baselines(Several(list("abc")), examples(rows, labels), [[row] for row in others])["bag_of_words"]
+    seen = np.unique(counted(rows).indices)
+    for label in range(3):
+        model = MultinomialNB(alpha=1.0).fit(counted(rows)[:, seen], [label in marked for marked in labels])
+        assert found[:, label].tolist() == model.predict(counted(others)[:, seen]).tolist()
+
+
+def test_the_majority_of_labels_are_those_that_most_texts_have():
+    train = examples([[1], [2], [3]], [[0, 1], [0], []])
     assert baselines(Several(["a", "b"]), train, [[[1]], [[2]]])["majority"].tolist() == [[True, False]] * 2
     assert baselines(Numbers(), train, [[[1]]]) == {}
 
 
-def test_a_label_of_which_nothing_is_left_is_never_said(tmp_path):
+def test_a_label_of_which_nothing_is_left_is_never_said():
     """All texts of it were empty."""
-    found = baselines(Classes(["a", "b"]), shards(tmp_path, [[1], [2]], [0, 0]), [[[1]], [[7]]])
+    found = baselines(Classes(["a", "b"]), examples([[1], [2]], [0, 0]), [[[1]], [[7]]])
     assert {name: decided.tolist() for name, decided in found.items()} == {"majority": [0, 0], "bag_of_words": [0, 0]}
 
 
