@@ -102,7 +102,7 @@ class Recipe:
     init: str | None = None
     """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
     features: str | None = None
-    """a run of ELMo whose layers, frozen, are features for model.kind = "rnn"; the vocabulary is its own"""
+    """a run of ELMo or BERT whose layers, frozen, are features for model.kind = "rnn"; the vocabulary is theirs"""
     task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
     data: Annotated[DataConfig, Field(discriminator="kind")]
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
@@ -145,16 +145,18 @@ class Recipe:
                 wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
             if c.longest is not None and self.data.max_len >= c.longest:
                 wrong.append("data.max_len must be below model.max_len when positions are learned")
-        if (c.features if isinstance(c, RnnConfig) else None) is not None and task.kind == "language_model":
+        features = c.features if isinstance(c, RnnConfig) else None
+        if features is not None and task.kind == "language_model":
             wrong.append("features have seen the whole text: a language model must not")
-        if self.features is not None and not (isinstance(c, RnnConfig) and c.features):
-            wrong.append('features are of a run of model.kind = "elmo", for model.kind = "rnn"')
+        if self.features is not None and features is None:
+            wrong.append('features are of a run of model.kind = "elmo" or "bert", for model.kind = "rnn"')
         if self.old_domain is not None and (self.init is None or task.kind != "pretraining"):
             wrong.append('old_domain needs init and task.kind = "pretraining"')
         if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
             wrong.append("task.new_pieces needs init: a vocabulary of one's own has them anyway")
-        if isinstance(c, BertConfig | GptConfig) and self.data.max_len > c.max_len:
-            wrong.append(f"data.max_len = {self.data.max_len} must not be over model.max_len = {c.max_len}")
+        for reader, key in ((c, "model"), (features, "model.features")):
+            if isinstance(reader, BertConfig | GptConfig) and self.data.max_len > reader.max_len:
+                wrong.append(f"data.max_len = {self.data.max_len} must not be over {key}.max_len = {reader.max_len}")
         if (kind := self.tokenizer.kind) != (needed := VOCABULARIES.get(c.kind, kind)):
             wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
         elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
@@ -222,7 +224,7 @@ def _begun(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     model = tree.get("model", {})
     if key == "init":
         model = {**asdict(start.config), **model}
-    elif isinstance(start.config, ElmoConfig):
+    elif isinstance(start.config, ElmoConfig | BertConfig):
         model = {**model, "features": asdict(start.config)}
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, "bpe"), **tree.get("tokenizer", {})}
     tokenizer["vocab_size"] = start.tokenizers.source.vocab_size

@@ -13,7 +13,7 @@ from jumok.text.tokenizer import Tokenizer
 BODY = "bert."
 BODIES = (BODY, "reader.")
 """what names begin with that are not of a head, if there is one"""
-FEATURES = "reader.features.elmo."
+FEATURES = "reader.features.body."
 PIECES = ("embedding.weight", "bias")
 """tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
 
@@ -66,11 +66,12 @@ def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer, label
 
 
 def give_features(model: nn.Module, start: ModelFolder) -> None:
-    """Copy a trained ELMo into the model that reads its layers."""
-    own = dict(model.named_parameters())
+    """Copy a trained ELMo, or the layers of a BERT, into the model that reads its features."""
+    own = {name.removeprefix(FEATURES): p for name, p in model.named_parameters() if name.startswith(FEATURES)}
+    given = {name.removeprefix(BODY): tensor for name, tensor in start.tensors.items()}
     with torch.no_grad():
-        for name, tensor in start.tensors.items():
-            own[FEATURES + name].copy_(tensor)
+        for name, parameter in own.items():
+            parameter.copy_(given[name])
 
 
 def _named_as(tensors: dict[str, Tensor], own: dict[str, nn.Parameter]) -> dict[str, Tensor]:

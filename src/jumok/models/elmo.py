@@ -5,9 +5,7 @@ and the softmax, and nothing in between:
 
     sum_k log p(w_k | w_1 .. w_{k-1})  +  log p(w_k | w_{k+1} .. w_N)
 
-Section 3.2, Eq. 1. A task gets one mixture of L + 1 layers, h_{k,0} = [x_k ; x_k], h_{k,j} = [forward ; backward]:
-
-    ELMo_k = gamma sum_j softmax(s)_j h_{k,j}
+Section 3.2. A task gets a mixture (features.py) of L + 1 layers, h_{k,0} = [x_k ; x_k], h_{k,j} = [forward ; backward].
 
 The paper makes x of characters so that no word is unknown to it; a vocabulary of pieces knows all words as it is.
 
@@ -22,7 +20,7 @@ B batch, S positions, H d_hidden, V vocabulary, L n_layers. Masks are bool, True
 """
 
 from dataclasses import dataclass
-from typing import Literal, Self
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -169,42 +167,3 @@ class Elmo(nn.Module):
         """[B, S + 2, H]: the embeddings, one start before the words and nothing but starts after them."""
         x: Tensor = self.embedding(F.pad(ids.masked_fill(~mask, self.start_id), (1, 1), value=self.start_id))
         return x
-
-
-class ElmoMix(nn.Module):
-    """Eq. 1: the task's own mixture of the layers."""
-
-    def __init__(self, n_layers: int, *, dropout: float) -> None:
-        super().__init__()
-        self.s = nn.Parameter(torch.zeros(n_layers + 1))
-        self.gamma = nn.Parameter(torch.ones(()))
-        self.dropout = Dropout(dropout)
-
-    def forward(self, h: list[Tensor]) -> Tensor:
-        mixed: Tensor = self.dropout(self.gamma * torch.tensordot(self.s.softmax(dim=0), torch.stack(h), dims=1))
-        return mixed
-
-
-class ElmoFeatures(nn.Module):
-    """A trained ELMo that stays as it is, given for good, and a mixture of its layers that is learned."""
-
-    def __init__(self, elmo: Elmo, *, dropout: float) -> None:
-        super().__init__()
-        self.elmo = elmo.requires_grad_(False).eval()
-        self.mix = ElmoMix(elmo.config.n_layers, dropout=dropout)
-
-    @property
-    def width(self) -> int:
-        return 2 * self.elmo.config.d_hidden
-
-    def train(self, mode: bool = True) -> Self:
-        super().train(mode)
-        self.elmo.eval()
-        return self
-
-    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """[B, S, 2 H]."""
-        with torch.no_grad():
-            h = self.elmo.layers(ids, mask)
-        mixed: Tensor = self.mix(h)
-        return mixed

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.config import Count, Share
-from jumok.models.elmo import Elmo, ElmoConfig, ElmoFeatures
+from jumok.models.features import Features, FeaturesConfig
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.crf import Crf
 from jumok.nn.dropout import Dropout
@@ -36,9 +36,9 @@ class RnnConfig:
     """on embeddings, between layers, and on what is classified"""
     pool: Literal["last", "mean", "attention"] = "last"
     """classification: what stands for the text: the last state, the mean of all, or their sum weighted by attention"""
-    features: ElmoConfig | None = None
-    """of a trained ELMo whose layers are read beside the embeddings; the recipe's `features` names its run, and fills
-    this in"""
+    features: FeaturesConfig | None = None
+    """of a trained ELMo or BERT whose layers are read beside the embeddings; the recipe's `features` names its run, and
+    fills this in"""
 
     def __post_init__(self) -> None:
         if self.bidirectional and self.d_hidden % 2:
@@ -53,8 +53,9 @@ class RnnConfig:
 class RnnReader(nn.Module):
     """Embeddings and recurrent layers; the last id of the vocabulary is `<pad>`, whose embedding stays zero.
 
-    With the features of an ELMo of the same vocabulary, what is read is [embedding ; ELMo_k]: the ELMo is frozen and
-    part of the model, the mixture of its layers is learned. It has seen the whole text: nothing for a language model.
+    With the features of a trained model of the same vocabulary, what is read is [embedding ; features]: that model is
+    frozen and part of this one, the mixture of its layers is learned. It has seen the whole text: nothing for a
+    language model.
     """
 
     def __init__(self, c: RnnConfig, *, vocab: int) -> None:
@@ -64,19 +65,18 @@ class RnnReader(nn.Module):
         with torch.no_grad():
             self.embedding.weight[-1].zero_()
         self.dropout = Dropout(c.dropout)
-        self.features = None
-        if c.features is not None:
-            self.features = ElmoFeatures(Elmo(c.features, vocab=vocab), dropout=c.dropout)
+        self.features = None if c.features is None else Features(c.features, vocab=vocab, dropout=c.dropout)
         d_in = c.d_embedding + (0 if self.features is None else self.features.width)
         self.layers = Recurrent(
             c.cell, d_in, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
         )
 
-    def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The states of all positions [B, S, H], zero at padding, and the last ones [B, H]."""
+    def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+        """The states of all positions [B, S, H], zero at padding, and the last ones [B, H]; segments are for BERT's
+        features, and not looked at otherwise."""
         x = self.dropout(self.embedding(ids))
         if self.features is not None:
-            x = torch.cat([x, self.features(ids, mask)], dim=-1)
+            x = torch.cat([x, self.features(ids, segments, mask)], dim=-1)
         states, last = self.layers(x, mask.sum(dim=1))
         return states, last[-1][0]
 
@@ -95,9 +95,9 @@ class RnnClassifier(nn.Module):
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
         """ids [B, S]; logits [B, L]. Given a list, the attention over the words [B, S] is appended, if there is any.
 
-        The segments, as in BERT, are not looked at: of two texts, the end between them says which is which.
+        Of two texts, the end between them says which is which.
         """
-        states, last = self.reader(ids, mask)
+        states, last = self.reader(ids, segments, mask)
         match self.config.pool:
             case "last":
                 pooled = last
@@ -131,8 +131,8 @@ class RnnTagger(nn.Module):
         self.crf = Crf(n_labels) if crf else None
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
-        """ids [B, S], segments not looked at; logits [B, S, L]."""
-        states, _ = self.reader(ids, mask)
+        """ids [B, S]; logits [B, S, L]."""
+        states, _ = self.reader(ids, segments, mask)
         logits: Tensor = self.output(self.dropout(states))
         return logits
 
@@ -167,7 +167,7 @@ class RnnLanguageModel(nn.Module):
         # Padding stands to the right of the words; the first position is the start, which looks like padding.
         mask = ids != self.start_id
         mask[:, 0] = True
-        hidden: Tensor = self.dropout(self.reader(ids, mask)[0])
+        hidden: Tensor = self.dropout(self.reader(ids, torch.zeros_like(ids), mask)[0])
         return hidden
 
     def start(self, rows: int) -> RnnState:

@@ -120,7 +120,7 @@ class Relater:
         """Entities first, sentence by sentence; then every pair of a sentence whose types training has relations of."""
         places = [(i, span) for i, text in enumerate(texts) for span in sentence_spans(text)]
         sentences = [texts[i][start:end] for i, (start, end) in places]
-        found = [self._entities(sentence, taggers, types) for sentence in sentences]
+        found = _entities(sentences, taggers, types)
         asked = [
             (k, head, tail)
             for k, entities in enumerate(found)
@@ -144,16 +144,6 @@ class Relater:
             for all_of_it, related in zip(entities, relations, strict=True)
         ]
 
-    def _entities(self, sentence: str, taggers: Sequence[Tagger], types: Mapping[str, str]) -> list[Found]:
-        """What all taggers find, in the order of the text; the same characters with the same type once."""
-        found = [
-            replace(entity, label=types.get(entity.label, entity.label))
-            for tagger in taggers
-            for entity in tagger.predict([sentence])[0].entities
-        ]
-        once = {(entity.start, entity.end, entity.label): entity for entity in found}
-        return sorted(once.values(), key=lambda entity: (entity.start, entity.end))
-
     def _admits(self, head: Found, tail: Found) -> bool:
         """Whether training has such pairs. Where the order in the text decides which is the head, it says nothing about
         the types; types are compared without regard to case."""
@@ -162,6 +152,17 @@ class Relater:
         types = head.label.casefold(), tail.label.casefold()
         known = {(a.casefold(), b.casefold()) for a, b in self.pairs}
         return known <= {("", "")} or types in known or (self.order != "any" and types[::-1] in known)
+
+
+def _entities(sentences: Sequence[str], taggers: Sequence[Tagger], types: Mapping[str, str]) -> list[list[Found]]:
+    """What all taggers find in each, in the order of the text; the same characters with the same type once."""
+    once: list[dict[tuple[int, int, str], Found]] = [{} for _ in sentences]
+    for tagger in taggers:
+        for found, tagged in zip(once, tagger.predict(sentences), strict=True):
+            for entity in tagged.entities:
+                label = types.get(entity.label, entity.label)
+                found[entity.start, entity.end, label] = replace(entity, label=label)
+    return [sorted(found.values(), key=lambda entity: (entity.start, entity.end)) for found in once]
 
 
 def _moved(found: Found, by: int) -> Found:

@@ -11,7 +11,8 @@ from jumok.config import read_config
 from jumok.decode.search import DecodeConfig, Request, search
 from jumok.errors import RecipeError
 from jumok.models import RnnClassifier, RnnConfig, RnnTagger
-from jumok.models.elmo import Elmo, ElmoConfig, ElmoFeatures, ElmoMix
+from jumok.models.elmo import Elmo, ElmoConfig
+from jumok.models.features import Features, LayerMix
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.tasks.batch import pad
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
@@ -284,7 +285,7 @@ def test_embeddings_are_as_wide_as_states():
 
 
 def test_the_mixture_is_the_papers_formula():
-    mix = ElmoMix(2, dropout=0.0)
+    mix = LayerMix(2, dropout=0.0)
     h = [torch.randn(2, 3, 4) for _ in range(3)]
     close(mix(h), (h[0] + h[1] + h[2]) / 3)  # at first all layers count the same
     with torch.no_grad():
@@ -295,7 +296,7 @@ def test_the_mixture_is_the_papers_formula():
 
 
 def test_the_mixture_is_dropped_out_in_training_alone():
-    mix, h = ElmoMix(1, dropout=0.5), [torch.ones(4, 5, 6)] * 2
+    mix, h = LayerMix(1, dropout=0.5), [torch.ones(4, 5, 6)] * 2
     assert set(mix(h).unique().tolist()) == {0.0, 2.0}
     assert torch.equal(mix.eval()(h), h[0])
 
@@ -307,7 +308,7 @@ def with_features(task, config=TASK, **changes):
     trained = elmo(**changes)
     torch.manual_seed(3)
     model = task(replace(config, features=trained.config), vocab=V, n_labels=3)
-    model.reader.features.elmo.load_state_dict(trained.state_dict())
+    model.reader.features.body.load_state_dict(trained.state_dict())
     return model
 
 
@@ -316,9 +317,9 @@ def test_a_task_reads_embeddings_and_features(task):
     model = with_features(task).eval()
     ids, mask = batch(TEXTS)
     reader = model.reader
-    x = torch.cat([reader.embedding(ids), reader.features.mix(reader.features.elmo.layers(ids, mask))], dim=-1)
+    x = torch.cat([reader.embedding(ids), reader.features.mix(reader.features.body.layers(ids, mask))], dim=-1)
     assert x.shape[-1] == TASK.d_embedding + 2 * H
-    states, last = reader(ids, mask)
+    states, last = reader(ids, torch.zeros_like(ids), mask)
     expected, expected_last = reader.layers(x, mask.sum(dim=1))
     close(states, expected)
     close(last, expected_last[-1][0])
@@ -348,7 +349,7 @@ def test_a_training_step_changes_the_mixture_and_not_the_elmo(task):
     model(*one_text(TEXTS)).square().sum().backward()
     optimizer.step()
     for name, parameter in model.named_parameters():
-        frozen = name.startswith("reader.features.elmo.")
+        frozen = name.startswith("reader.features.body.")
         assert parameter.requires_grad is not frozen, name
         assert (parameter.grad is None) is frozen, name
         assert torch.equal(parameter, before[name]) is frozen, name
@@ -358,20 +359,19 @@ def test_a_training_step_changes_the_mixture_and_not_the_elmo(task):
 @each_task
 def test_the_elmo_has_no_dropout_even_when_the_model_trains(task):
     model = with_features(task, dropout=0.5)
-    features, some = model.reader.features, batch(TEXTS)
-    assert isinstance(features, ElmoFeatures)
-    assert not ElmoFeatures(Elmo(SMALL, vocab=V).train(), dropout=0.0).elmo.training  # however it comes
+    features, some = model.reader.features, one_text(TEXTS)
+    assert isinstance(features, Features)
     for mode in (True, False, True):
         model.train(mode)
         assert features.mix.training is mode
-        assert not any(module.training for module in features.elmo.modules())
+        assert not any(module.training for module in features.body.modules())
         assert torch.equal(features(*some), features(*some))  # the mixture's own dropout is the task's: none here
 
 
 @each_task
 def test_the_mixture_has_the_dropout_of_the_task(task):
-    features, some = with_features(task, replace(TASK, dropout=0.5)).train().reader.features, batch(TEXTS)
-    assert 0.3 < features(*some)[some[1]].eq(0).float().mean() < 0.7
+    features, some = with_features(task, replace(TASK, dropout=0.5)).train().reader.features, one_text(TEXTS)
+    assert 0.3 < features(*some)[some[2]].eq(0).float().mean() < 0.7
 
 
 @each_task
