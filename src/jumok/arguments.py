@@ -14,8 +14,13 @@ from jumok.errors import CheckpointError, DataError, InputError
 from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, load
 from jumok.prepare import read_split
 from jumok.recipe import Recipe, asked_options, parse_recipe
+from jumok.tasks.tagger import Found
 from jumok.text.formats import decoded, read_lines
 from jumok.train.folder import RunFolder
+
+_ENTITY = ("type", "text", "start", "end")
+ENTITY_COLUMNS = (*_ENTITY, "score")
+RELATION_COLUMNS = ("relation", "probability", *(f"{side}_{c}" for side in ("head", "tail") for c in _ENTITY))
 
 
 def run_recipe(run: Path) -> Recipe:
@@ -113,41 +118,39 @@ def finders(predictor: Predictor, entities: list[Path] | None, types: list[str] 
     return {"taggers": taggers, "types": named}
 
 
-def table_lines(predictor: Predictor, batches: Iterator[list[str]], asked: dict[str, Any], form: str) -> Iterator[str]:
-    """The entities of each line, or its relations: a row each, with the line's number and characters."""
-    number, header = 0, form == "tsv"
+def predictions(
+    predictor: Predictor, batches: Iterator[list[str]], asked: dict[str, Any], *, prefix: str | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Every line with what comes of it."""
     for lines in batches:
-        for output in predictor.predict(lines, **asked):
-            number += 1
-            for row in table_rows(output):
-                row = {"line": number, **row}
-                if form == "jsonl":
-                    yield json.dumps(row, ensure_ascii=False)
-                    continue
-                if header:
-                    yield "\t".join(row)
-                    header = False
-                yield "\t".join(str(value).replace("\t", " ").replace("\n", " ") for value in row.values())
+        forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
+        yield from zip(lines, predictor.predict(lines, **forced, **asked), strict=True)
+
+
+def table_lines(predicted: Iterator[tuple[str, Any]], form: str) -> Iterator[str]:
+    """The entities of each line, or its relations: a row each, with the line's number and characters."""
+    for number, (_, output) in enumerate(predicted, start=1):
+        rows = [{"line": number, **row} for row in table_rows(output)]
+        if form == "jsonl":
+            yield from (json.dumps(row, ensure_ascii=False) for row in rows)
+            continue
+        if number == 1:  # also if nothing is found: an empty table has columns, too
+            yield "\t".join(["line", *(RELATION_COLUMNS if isinstance(output, RelatedText) else ENTITY_COLUMNS)])
+        for row in rows:
+            yield "\t".join(str(value).replace("\t", " ").replace("\n", " ") for value in row.values())
 
 
 def table_rows(output: Any) -> list[dict[str, Any]]:
     match output:
         case TaggedText():
-            return [
-                {"type": e.label, "text": e.text, "start": e.start, "end": e.end, "score": e.score}
-                for e in output.entities
-            ]
+            return [dict(zip(ENTITY_COLUMNS, (*_entity(e), e.score), strict=True)) for e in output.entities]
         case RelatedText():
             return [
-                {
-                    "relation": r.label,
-                    "probability": r.probability,
-                    **{f"{side}_{k}": v for side, e in (("head", r.head), ("tail", r.tail)) for k, v in _entity(e)},
-                }
+                dict(zip(RELATION_COLUMNS, (r.label, r.probability, *_entity(r.head), *_entity(r.tail)), strict=True))
                 for r in output.relations
             ]
     raise InputError("this run finds neither entities nor relations", where="--table", right="a run of one of these")
 
 
-def _entity(found: Any) -> list[tuple[str, Any]]:
-    return [("type", found.label), ("text", found.text), ("start", found.start), ("end", found.end)]
+def _entity(found: Found) -> tuple[str, str, int, int]:
+    return found.label, found.text, found.start, found.end

@@ -154,30 +154,38 @@ def predict(
     table: Annotated[
         Literal["tsv", "jsonl"] | None, typer.Option(help="Entities, or relations, as rows of a table.")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw entities, relations or answers, too: a .png or .svg.")
+    ] = None,
     overrides: Decoding = None,
     as_json: AsJson = False,
 ) -> None:
     """A line in, a line out. With --json also scores, alternatives and word alignments."""
-    from jumok.arguments import finders, input_batches, options, stream_to_stdout, table_lines
+    from jumok.arguments import finders, input_batches, options, predictions, stream_to_stdout, table_lines
+    from jumok.look import draw_found
+    from jumok.picture import refuse_undrawable
     from jumok.predictor import load
 
+    if picture is not None:
+        refuse_undrawable(picture)
     predictor = load(run, *(ensemble or []))
     asked = {**options(overrides), **finders(predictor, entities, types)}
+    predicted = predictions(predictor, input_batches(file), asked, prefix=prefix)
+    if picture is not None:
+        predicted = draw_found(predictor, predicted, picture, raw_text=bool(entities))
     if table:
-        for line in table_lines(predictor, input_batches(file), asked, table):
+        for line in table_lines(predicted, table):
             typer.echo(line)
         return
     if stream:
         stream_to_stdout(predictor, input_batches(file), asked)
         return
     found: list[dict[str, Any]] = []
-    for lines in input_batches(file):
-        forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
-        for line, output in zip(lines, predictor.predict(lines, **forced, **asked), strict=True):
-            if as_json:
-                found.append({"input": line, **predictor.plain(line, output)})
-            else:
-                typer.echo(output.text.replace("\n", " "))
+    for line, output in predicted:
+        if as_json:
+            found.append({"input": line, **predictor.plain(line, output)})
+        else:
+            typer.echo(output.text.replace("\n", " "))
     if as_json:
         _print_json({"run": str(run), "predictions": found})
 

@@ -1,12 +1,16 @@
-"""What a loaded model looks at, drawn: the alignment of a translator, the words by which a classifier judges."""
+"""What a loaded model looks at, or finds, drawn: alignments, the words by which it judges, entities and relations."""
 
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from jumok.errors import InputError
-from jumok.picture import draw_alignment, draw_words, refuse_undrawable
-from jumok.predictor import Classifier, Translator, load
+from jumok.picture import MOST_PASSAGES, Passage, draw_alignment, draw_marks, draw_words, refuse_undrawable
+from jumok.predictor import Answered, Answerer, Classifier, Predictor, RelatedText, Relater, Tagger, Translator, load
+from jumok.tasks.answerer import read_question
+from jumok.tasks.tagger import Found
+from jumok.text.annotated import parse_related
 
 
 def draw_attention(run: Path, text: str, picture: Path, *, output: str | None = None) -> dict[str, Any]:
@@ -37,3 +41,50 @@ def draw_attention(run: Path, text: str, picture: Path, *, output: str | None = 
             draw_words(words, weights, picture, title=f"{found.text or 'no label'}{sure}")
             return {"input": text, **asdict(found)}
     raise none
+
+
+def draw_found(
+    predictor: Predictor, predicted: Iterable[tuple[str, Any]], picture: Path, *, raw_text: bool
+) -> Iterator[tuple[str, Any]]:
+    """Hand on every line with its output, and draw in the end what was found in all of them.
+
+    With `raw_text` a line is a text even where relations are asked for, and not two entities of one as JSON.
+    """
+    if not isinstance(predictor, Tagger | Relater | Answerer):
+        right = "a run of tagging, relation or answering"
+        raise InputError("this run finds nothing that could be marked in a text", where="--picture", right=right)
+    return _drawn_in_the_end(predicted, picture, pairs=isinstance(predictor, Relater) and not raw_text)
+
+
+def _drawn_in_the_end(predicted: Iterable[tuple[str, Any]], picture: Path, *, pairs: bool) -> Iterator[tuple[str, Any]]:
+    passages: dict[int, Passage] = {}
+    first = 1
+    for number, (line, output) in enumerate(predicted, start=1):
+        yield line, output
+        passage = _passage(line, output, pairs)
+        before = passages.get(first)
+        if pairs and before and before.text == passage.text:  # other entities of the same text
+            entities, relations = [*before.entities, *passage.entities], [*before.relations, *passage.relations]
+            passage = Passage(passage.text, entities, relations)
+        else:
+            first = number
+        passages[first] = passage
+        if len(passages) > MOST_PASSAGES:
+            right = f"at most {MOST_PASSAGES}, fewer if they are long"
+            raise InputError("too many texts for one picture", where=picture, right=right)
+    if len(passages) > 1:
+        titles = {n: f"line {n}" + (f": {passage.title}" if passage.title else "") for n, passage in passages.items()}
+        passages = {n: replace(passage, title=titles[n]) for n, passage in passages.items()}
+    draw_marks([*passages.values()], picture)
+
+
+def _passage(line: str, output: Any, pairs: bool) -> Passage:
+    match output:
+        case Answered():
+            asked, best = read_question(line, ""), output.answers[0]
+            found = [Found(best.start, best.end, "answer", best.text, best.probability)] if best.text else []
+            return Passage(asked.context, found, title=asked.question)
+        case RelatedText():
+            return Passage(parse_related(line, "").text if pairs else line, output.entities, output.relations)
+        case _:
+            return Passage(line, output.entities)

@@ -178,7 +178,8 @@ def print_short_scores(console: Console, out: Path) -> None:
         if score is None:
             continue
         said = [f"{name} {score['value']:.2f} ({score['low']:.2f} – {score['high']:.2f})"]
-        said += [f"{what.replace('_', ' ')} {found[name]:.2f}" for what, found in result.get("baselines", {}).items()]
+        against = {what: found[name] for what, found in result.get("baselines", {}).items() if name in found}
+        said += [f"{what.replace('_', ' ')} {value:.2f}" for what, value in against.items()]
         console.print(f"{split}: {', '.join(said)}", markup=False)
 
 

@@ -63,7 +63,7 @@ class Answerer:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answered]:
         """Lines of JSON with `question` and `context`, or the two with a tab between them."""
         config = read_config(AnswerConfig, options, what="the question", path="")
-        asked = [self._asked(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        asked = [read_question(line, f"line {number}") for number, line in enumerate(texts, start=1)]
         found, windows = self._answer(asked, config.n_best, done)
         outputs = []
         for example, spans, n in zip(asked, found, windows, strict=True):
@@ -94,15 +94,6 @@ class Answerer:
     def plain(self, text: str, output: Answered) -> dict[str, Any]:
         return asdict(output)
 
-    def _asked(self, line: str, where: str) -> Question:
-        question, tab, context = line.partition("\t")
-        if tab and not line.lstrip().startswith("{"):
-            return Question("", question, context, [], where)
-        if not line.lstrip().startswith("{"):
-            right = 'a question and a text with a tab between them, or {"question": …, "context": …}'
-            raise InputError(f"no text to find the answer in: {line[:60]!r}", where=where, right=right)
-        return parse_question(line, where)
-
     def _best(self, examples: Sequence[Question], done: Done) -> list[str]:
         found, _ = self._answer(examples, 1, done)
         return [spans[0].said(example.context) for spans, example in zip(found, examples, strict=True)]
@@ -113,3 +104,14 @@ class Answerer:
         windows = [found for found, _ in read]
         found = answer(self.models, self.tokenizer, windows, self.config, n_best=n_best, done=done) if read else []
         return found, [len(each) for each in windows]
+
+
+def read_question(line: str, where: str) -> Question:
+    """A question and its text, with a tab between them or as JSON."""
+    question, tab, context = line.partition("\t")
+    if tab and not line.lstrip().startswith("{"):
+        return Question("", question, context, [], where)
+    if not line.lstrip().startswith("{"):
+        right = 'a question and a text with a tab between them, or {"question": …, "context": …}'
+        raise InputError(f"no text to find the answer in: {line[:60]!r}", where=where, right=right)
+    return parse_question(line, where)

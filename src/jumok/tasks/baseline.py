@@ -15,7 +15,7 @@ _PAIR = 1_000_003  # a prime, so that pairs of pieces fall into buckets of their
 
 
 def baselines(
-    targets: Targets, train: Iterable[tuple[Sequence[int], Sequence[int]]], rows: Sequence[Sequence[Sequence[int]]]
+    targets: Targets, train: Iterable[tuple[Iterable[int], Iterable[int]]], rows: Sequence[Sequence[Sequence[int]]]
 ) -> dict[str, Array]:
     """What each baseline, trained on (ids of a text, its labels), decides of texts in windows of ids."""
     if isinstance(targets, Numbers):

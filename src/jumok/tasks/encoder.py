@@ -16,7 +16,7 @@ from jumok.models import Bert, BertPretraining
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.pretraining import DEV_SEED, FRAME, PretrainingConfig, Reader, judge, read_passages
+from jumok.tasks.pretraining import DEV_SEED, FRAME, PretrainingConfig, Reader, judge, read_passages, summary
 from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import WORDPIECE_PREFIX
@@ -97,14 +97,20 @@ class Encoder:
             f"{' in whole words' if config.whole_words else ''}, at most {self.max_len} together, mask seed {DEV_SEED},"
             " bootstrap 1000 over passages, seed 12345, 95%"
         )
-        names = METRICS if statistics[:, 4].any() else METRICS[:3]
-        scores = [score_with_interval(name, statistics, value, signature=signature) for name, value in names]
+        scores = [score_with_interval(name, statistics, value, signature=signature) for name, value in METRICS]
+        pairs = statistics[statistics[:, 4] > 0]  # a passage of one sentence is not asked what follows
+        against = {}
+        if len(pairs):
+            scores.append(score_with_interval("next_sentence_accuracy", pairs, NEXT_SENTENCE, signature=signature))
+            majority = summary(pairs.sum(axis=0))["next_sentence_majority"]
+            against = {"baselines": {"majority": {"next_sentence_accuracy": majority}}}
         words = sum(len(sentence.text.split()) for sentence in examples)
         pieces = sum(map(len, self.tokenizer.encode_batch([sentence.text for sentence in examples])))
         return {
             "sentences": len(examples),
             "pieces_per_word": pieces / max(words, 1),
             "scores": {score.name: score.plain() for score in scores},
+            **against,
         }, []
 
     def compare(
@@ -216,5 +222,5 @@ METRICS = (
     ("masked_accuracy", _mean(1, 2, 100.0)),
     ("masked_loss", _mean(0, 2)),
     ("perplexity", lambda s: np.exp(np.minimum(_mean(0, 2)(s), 50.0))),
-    ("next_sentence_accuracy", _mean(3, 4, 100.0)),
 )
+NEXT_SENTENCE = _mean(3, 4, 100.0)

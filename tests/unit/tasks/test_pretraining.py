@@ -17,6 +17,7 @@ from jumok.models.bert import Bert, BertConfig, BertPretraining
 from jumok.tasks.encoder import Encoder
 from jumok.tasks.pretraining import (
     FRAME_OF_PAIR,
+    STATISTICS,
     PretrainingConfig,
     PretrainingTask,
     Reader,
@@ -302,9 +303,15 @@ def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
     result, outputs = encoder.score(examples)
     assert outputs == []
     assert set(result["scores"]) == {"masked_accuracy", "masked_loss", "perplexity", "next_sentence_accuracy"}
-    for score in result["scores"].values():
+    statistics = encoder._judge(examples)
+    asked = int(statistics[:, STATISTICS.index("pairs")].sum())
+    assert 0 < asked < len(statistics) == len(read_passages(examples, tokenizer, LENGTH))
+    for name, score in result["scores"].items():
         assert score["low"] <= score["value"] <= score["high"]
-        assert score["n"] == len(read_passages(examples, tokenizer, LENGTH))
+        assert score["n"] == (asked if name == "next_sentence_accuracy" else len(statistics))
+    strange = statistics[:, STATISTICS.index("pairs_strange")].sum()
+    found = result["baselines"]["majority"]["next_sentence_accuracy"]
+    assert found == pytest.approx(100 * max(strange, asked - strange) / asked)
     assert result["pieces_per_word"] >= 1
     (same,) = encoder.compare(encoder, examples)
     assert same.difference == 0

@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from jumok import picture
 from jumok.cli import app
 from jumok.errors import InputError
 from jumok.picture import (
@@ -21,6 +20,7 @@ from jumok.picture import (
     draw_words,
     find_families,
     refuse_undrawable,
+    surface,
 )
 from jumok.predictor import Alignment
 
@@ -86,12 +86,12 @@ class TestAlignment:
         for n in (4, 12):
             draw_alignment(aligned(["▁a"] * n, ["▁b"] * 4), tmp_path / f"{n}.png")
             widths.append(png_size(tmp_path / f"{n}.png")[0])
-        assert widths[1] - widths[0] == pytest.approx(8 * 0.36 * picture.DPI, abs=8)
+        assert widths[1] - widths[0] == pytest.approx(8 * 0.36 * surface.DPI, abs=8)
 
     def test_too_much_for_pixels_can_still_be_drawn_in_lines(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(picture, "MAX_PIXELS", 1000)
+        monkeypatch.setattr(surface, "MAX_PIXELS", 1000)
         with pytest.raises(InputError, match=r"right: .*a\.svg"):
             draw_alignment(SMALL, tmp_path / "a.png")
         draw_alignment(SMALL, tmp_path / "a.svg")
@@ -152,9 +152,9 @@ class TestFonts:
         assert list(tmp_path.iterdir()) == []
 
     def test_without_a_korean_font_it_says_which_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(picture, "_installed_families", lambda: iter([picture.BASE_FAMILY]))
+        monkeypatch.setattr(surface, "_installed_families", lambda: iter([surface.BASE_FAMILY]))
         with pytest.raises(InputError, match="apt-get install fonts-nanum"):
-            picture._families_for.__wrapped__(frozenset("한a"))
+            surface._families_for.__wrapped__(frozenset("한a"))
 
     @pytest.mark.usefixtures("hangul")
     def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(
@@ -164,7 +164,7 @@ class TestFonts:
 
         own = [entry for entry in fontManager.ttflist if "mpl-data" in str(entry.fname)]
         monkeypatch.setattr(fontManager, "ttflist", own)
-        assert len(picture._families_for.__wrapped__(frozenset("한a"))) == 2
+        assert len(surface._families_for.__wrapped__(frozenset("한a"))) == 2
 
 
 class TestWords:

@@ -1,0 +1,22 @@
+"""Pictures from plain data: what a model looked at or found in a text, how a training went, BLEU by length.
+
+PNG or SVG by the suffix. matplotlib is the extra `plot` and is imported when a picture is drawn. No window is opened
+and nothing of a user's matplotlib settings is read. Every `draw_…` writes its file and returns the figure.
+"""
+
+from jumok.picture.attention import draw_alignment, draw_words
+from jumok.picture.curves import draw_bleu_by_length, draw_curves
+from jumok.picture.marks import MOST_PASSAGES, Passage, draw_marks
+from jumok.picture.surface import find_families, refuse_undrawable
+
+__all__ = [
+    "MOST_PASSAGES",
+    "Passage",
+    "draw_alignment",
+    "draw_bleu_by_length",
+    "draw_curves",
+    "draw_marks",
+    "draw_words",
+    "find_families",
+    "refuse_undrawable",
+]
