@@ -4,6 +4,7 @@ JumokError
 ├── InputError            the user's input is wrong: exit code 2
 │   ├── RecipeError       a recipe or an override
 │   ├── DataError         a text file, a corpus, a shard
+│   │   └── OffsetError   an example whose offsets do not fit its text
 │   └── CheckpointError   a run folder, a checkpoint, a model folder
 └── RunError              the run failed: exit code 1
 """
@@ -40,6 +41,14 @@ class RecipeError(InputError):
 
 class DataError(InputError):
     """A text file, a corpus or a token shard cannot be used."""
+
+
+class OffsetError(DataError):
+    """What an example marks is not at its offsets; `shift` is how far from them it stands, if it does anywhere."""
+
+    def __init__(self, what: str, *, where: str | Path | None, right: str | None, shift: int | None = None) -> None:
+        super().__init__(what, where=where, right=right)
+        self.shift = shift
 
 
 class CheckpointError(InputError):

@@ -39,6 +39,7 @@ from jumok.text.annotated import (
     read_related,
 )
 from jumok.text.documents import DocumentFormat, Sentence, read_document_column, read_documents
+from jumok.text.faults import Wrong, refuse
 from jumok.text.formats import Pair, read_lines, read_pairs
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
 
@@ -111,10 +112,9 @@ class LabelledData(WindowedData):
         if not self.separator.strip():
             raise ValueError("separator must be something else than white space, which labels may have")
 
-    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
-        read = partial(
-            read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header, skip=self.skip_labels
-        )
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Labelled]:
+        columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
+        read = partial(columns, skip=self.skip_labels, wrong=wrong)
         return self._read(split, read, lambda example: example.text)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
@@ -141,8 +141,8 @@ class TaggedData(WindowedData):
             odd = next(file for file in files if _marks(file) != _marks(files[0]))
             raise ValueError(f"{files[0]} and {odd} are of two kinds: all files are .jsonl, or all are CoNLL files")
 
-    def read(self, split: Split, *, seed: int) -> Iterator[Tagged | Marked]:
-        return self._read(split, _read_tags, _tagged_text)
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Tagged | Marked]:
+        return self._read(split, partial(_read_tags, wrong=wrong), _tagged_text)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind, *(["marked"] if any(map(_marks, self.files(split))) else []))
@@ -153,8 +153,8 @@ def _marks(file: str) -> bool:
     return file.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
-def _read_tags(path: Path) -> Iterator[Tagged | Marked]:
-    return read_marked(path) if _marks(path.name) else read_tagged(path)
+def _read_tags(path: Path, *, wrong: Wrong) -> Iterator[Tagged | Marked]:
+    return read_marked(path, wrong=wrong) if _marks(path.name) else read_tagged(path, wrong=wrong)
 
 
 def _tagged_text(example: Tagged | Marked) -> str:
@@ -171,8 +171,8 @@ class RelationData(WindowedData):
 
     kind: Literal["relations"] = "relations"
 
-    def read(self, split: Split, *, seed: int) -> Iterator[Related]:
-        return self._read(split, read_related, lambda example: example.text)
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Related]:
+        return self._read(split, partial(read_related, wrong=wrong), lambda example: example.text)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind)
@@ -187,8 +187,8 @@ class QuestionData(WindowedData):
 
     kind: Literal["questions"] = "questions"
 
-    def read(self, split: Split, *, seed: int) -> Iterator[Question]:
-        return self._read(split, read_questions, lambda example: example.context)
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Question]:
+        return self._read(split, partial(read_questions, wrong=wrong), lambda example: example.context)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind)
@@ -204,8 +204,8 @@ class ChoiceData(WindowedData):
 
     kind: Literal["choices"] = "choices"
 
-    def read(self, split: Split, *, seed: int) -> Iterator[Choice]:
-        return self._read(split, read_choices, lambda example: example.context)
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Choice]:
+        return self._read(split, partial(read_choices, wrong=wrong), lambda example: example.context)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind)

@@ -1,6 +1,5 @@
 """What is wrong with this data, or with the outputs of a model."""
 
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,17 +7,20 @@ from typing import TYPE_CHECKING
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.files import WindowedData
 from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyStories, WindowedToy
-from jumok.data.sources import DataConfig, DocumentData, LabelledData, ParallelData, TaggedData, TextData
+from jumok.data.sources import DocumentData, LabelledData, ParallelData, TaggedData, TextData
 from jumok.doctor.documents import examine_documents
+from jumok.doctor.faults import Faults, examine_bytes, examine_columns
 from jumok.doctor.findings import Finding, worst_first
+from jumok.doctor.kinds import FileKind, kind_of_files
 from jumok.doctor.outputs import examine_outputs
 from jumok.doctor.pairs import examine_pairs, examine_parallel_files
-from jumok.doctor.texts import OneText, OneTextData, examine_bytes, examine_texts, texts_of
+from jumok.doctor.texts import OneText, OneTextData, examine_texts, texts_of
 from jumok.errors import DataError, InputError
-from jumok.text.formats import Pair, read_lines
+from jumok.text.formats import Pair
 
 if TYPE_CHECKING:
     from jumok.recipe import Recipe
+    from jumok.tasks.targets import Predicts
 
 __all__ = [
     "Finding",
@@ -31,10 +33,6 @@ __all__ = [
     "refuse_a_mixture",
     "worst_first",
 ]
-
-# The columns of a text, or of a pair of texts, in a table that has a column of labels.
-_TEXT_COLUMNS = (("text", None), ("sentence", None), ("text_a", "text_b"), ("sentence1", "sentence2"))
-_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2}(?:[-_]\w+)?)(?:\.gz)?$", re.IGNORECASE)
 
 
 def examine_data(
@@ -53,14 +51,20 @@ def examine_data(
         from jumok.recipe import load_recipe  # here, because it needs torch
 
         recipe = load_recipe(what[0])
-    data, seed = (recipe.data, recipe.seed) if recipe else (_data_of(what, source, target, columns), 0)
-    match data:
+    kind = _kind_of_recipe(recipe) if recipe else kind_of_files(what, source, target, columns)
+    seed = recipe.seed if recipe else 0
+    match data := kind.data:
         case ParallelData() | SyntheticData():
             return _examine_parallel(data, seed)
         case WindowedData() | TextData() | WindowedToy() | ToyGrammar():
-            return _examine_one_text(data, seed)
+            return worst_first([*_examine_one_text(data, seed, kind.predicts), *kind.notes])
         case DocumentData() | ToyStories():
             return _examine_documents(data, seed, recipe)
+
+
+def _kind_of_recipe(recipe: "Recipe") -> FileKind:
+    # Only a classification predicts anything but classes; asked without its class, which needs torch.
+    return FileKind(recipe.data, getattr(recipe.task, "predicts", "class"))
 
 
 def _examine_parallel(data: ParallelData | SyntheticData, seed: int) -> list[Finding]:
@@ -76,14 +80,22 @@ def _examine_parallel(data: ParallelData | SyntheticData, seed: int) -> list[Fin
     return worst_first(findings)
 
 
-def _examine_one_text(data: OneTextData, seed: int) -> list[Finding]:
+def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts") -> list[Finding]:
     files = [] if isinstance(data, MadeData) else [file for split in SPLITS for file in data.files(split)]
+    paths = [Path(file) for file in dict.fromkeys(files)]
     # A file in another encoding cannot be read at all; that is the finding.
-    if unreadable := [finding for file in dict.fromkeys(files) for finding in examine_bytes(Path(file))]:
+    if unreadable := [finding for path in paths for finding in examine_bytes(path)]:
         return unreadable
+    findings: list[Finding] = []
+    if isinstance(data, TaggedData):
+        tables = [path for path in paths if not path.name.lower().removesuffix(".gz").endswith(".jsonl")]
+        findings = [finding for path in tables for finding in examine_columns(path)]
+    separator = data.separator if isinstance(data, LabelledData) else "|"
+    faults = Faults(data.kind, f"; no label at all is written {separator!r}" if predicts == "labels" else "")
     splits: dict[str, Iterator[OneText]]
-    splits = {split: texts_of(data, split, seed=seed) for split in SPLITS if data.exists(split)}
-    return examine_texts(splits, language=data.language)
+    splits = {split: texts_of(data, split, seed=seed, wrong=faults.add) for split in SPLITS if data.exists(split)}
+    found = examine_texts(splits, language=data.language, predicts=predicts, separator=separator, faults=faults)
+    return [*findings, *found]
 
 
 def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Recipe | None") -> list[Finding]:
@@ -94,47 +106,6 @@ def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Reci
 
         findings += examine_pretraining(recipe, survey)
     return worst_first(findings)
-
-
-def _data_of(
-    files: Sequence[Path], source: str | None, target: str | None, columns: tuple[str, str] | None
-) -> DataConfig:
-    """These files as training data, of the kind that their names, or the header of a table, tell."""
-    names = [str(path) for path in files]
-    suffix = names[0].lower().removesuffix(".gz").rpartition(".")[2] if len(files) == 1 else ""
-    if suffix == "tmx" and not (source and target):
-        raise DataError(
-            "the name of a TMX file does not tell the two languages to take from it",
-            where=files[0],
-            right="--source and --target, e.g. --source en --target ko",
-        )
-    if columns and suffix != "tsv":
-        raise InputError("--columns names columns of a TSV", where=", ".join(names), right="one .tsv file")
-    one_text = None if columns else _one_text_of(files[0], suffix, source or "")
-    if one_text and target:
-        raise InputError("these texts have no target", where=files[0], right="--source alone, for their language")
-    if one_text:
-        return one_text
-    # Line-aligned files are usually named after their languages. Other names are no language that any rule knows.
-    guesses = [_LANGUAGE_SUFFIX.search(path.name) for path in files] if len(files) == 2 else [None, None]
-    left, right = (guess[1] if guess else name for guess, name in zip(guesses, ("source", "target"), strict=True))
-    return ParallelData(source=source or left, target=target or right, train=[names], columns=columns)
-
-
-def _one_text_of(path: Path, suffix: str, language: str) -> LabelledData | TaggedData | DocumentData | None:
-    """The data of a file whose examples have one text; a table of pairs has no label."""
-    train = [str(path)]
-    match suffix:
-        case "txt":
-            return DocumentData(train=train, language=language)
-        case "conll" | "iob" | "iob2" | "bio":
-            return TaggedData(train=train, language=language)
-        case "tsv":
-            header = next(read_lines(path), "").split("\t")
-            for text, pair in _TEXT_COLUMNS:
-                if {"label", text, pair or text} <= set(header):
-                    return LabelledData(train=train, text=text, pair=pair, language=language)
-    return None
 
 
 def refuse_a_mixture(what: list[Path], *, told: bool) -> None:

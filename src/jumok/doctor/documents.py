@@ -17,6 +17,7 @@ from jumok.data.corpus import SPLITS
 from jumok.data.made import ToyStories
 from jumok.data.sources import DocumentData
 from jumok.data.synthetic import Split
+from jumok.doctor.faults import examine_bytes
 from jumok.doctor.findings import (
     Finding,
     Rule,
@@ -29,7 +30,6 @@ from jumok.doctor.findings import (
     is_decomposed,
     judge,
 )
-from jumok.doctor.texts import examine_bytes
 from jumok.errors import DataError
 from jumok.text.documents import Sentence, text_files
 from jumok.text.language import WORD, Language

@@ -6,12 +6,15 @@ characters (code points), end exclusive, and never stand inside what a reader se
 
 import csv
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import count, pairwise, takewhile
+from functools import partial
+from itertools import chain, count, pairwise, takewhile
 from pathlib import Path
 
-from jumok.errors import DataError
+from jumok.errors import DataError, OffsetError
+from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
 from jumok.text.normalise import is_inside_character
 from jumok.text.objects import Object, parse_object, read_objects
@@ -88,25 +91,18 @@ _SQUAD += (
 _QUESTION = '{"question": "...", "context": "..."}, and "id" if there is one'
 _CHOICE = '{"context": "...", "endings": ["...", "..."], "label": 0}, the label being the place of the right ending'
 _SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in train.csv of SWAG"
+SWAG_COLUMNS = ("sent1", "sent2", "ending0", "ending1", "label")
+SHAPES = {"texts with spans": _MARKED, "relations": _RELATED, "choices": _CHOICE, "questions": _SQUAD, "SWAG": _SWAG}
 
 
-def read_marked(path: Path) -> Iterator[Marked]:
+def read_marked(path: Path, *, wrong: Wrong = refuse) -> Iterator[Marked]:
     """A JSONL file of texts with spans; "entities" is as good as "spans", and "type" as "label"."""
-    for found in read_objects(path, right=_MARKED):
-        text = found.text("text")
-        if "spans" in found and "entities" in found:
-            raise found.error('both "spans" and "entities"')
-        spans = found.objects("entities" if "entities" in found else "spans", "span")
-        marks = sorted((_mark(span, text) for span in spans), key=lambda mark: mark.start)
-        for one, other in pairwise(marks):
-            if other.start < one.end:
-                raise found.error(f"two spans overlap: {_shown(text, one)} and {_shown(text, other)}")
-        yield Marked(text, marks, found.where)
+    return read_objects(path, _marked, right=_MARKED, wrong=wrong)
 
 
-def read_related(path: Path) -> Iterator[Related]:
+def read_related(path: Path, *, wrong: Wrong = refuse) -> Iterator[Related]:
     """A JSONL file of texts with a head, a tail and a label."""
-    return (_related(found, labelled=True) for found in read_objects(path, right=_RELATED))
+    return read_objects(path, partial(_related, labelled=True), right=_RELATED, wrong=wrong)
 
 
 def parse_related(line: str, where: str, labelled: bool = False) -> Related:
@@ -114,20 +110,20 @@ def parse_related(line: str, where: str, labelled: bool = False) -> Related:
     return _related(parse_object(line, where=where, right=_RELATED), labelled)
 
 
-def read_questions(path: Path) -> Iterator[Question]:
+def read_questions(path: Path, *, wrong: Wrong = refuse) -> Iterator[Question]:
     """A JSON file of the form of SQuAD 1.1 or 2.0."""
     seen: set[str] = set()
+
+    def paragraphs(article: Object) -> list[Object]:
+        return [*article.objects("paragraphs", "paragraph")]
+
+    def paragraph(found: Object) -> tuple[str, list[Object]]:
+        return found.text("context"), [*found.objects("qas", "question")]
+
     whole = parse_object("\n".join(read_lines(path)), where=str(path), right=_SQUAD)
-    for article in whole.objects("data", "article"):
-        for paragraph in article.objects("paragraphs", "paragraph"):
-            context = paragraph.text("context")
-            for asked in paragraph.objects("qas", "question"):
-                identity = asked.text("id")
-                if identity in seen:
-                    raise asked.error(f"the id {identity} has been there before")
-                seen.add(identity)
-                asked = replace(asked, name="", where=f"{path}, question {identity}")
-                yield Question(identity, asked.text("question"), context, _answers(asked, context), asked.where)
+    articles = read_each(whole.objects("data", "article"), paragraphs, wrong)
+    for context, asked in read_each(chain.from_iterable(articles), paragraph, wrong):
+        yield from read_each(asked, partial(_question, context=context, path=path, seen=seen), wrong)
 
 
 def parse_question(line: str, where: str) -> Question:
@@ -137,13 +133,13 @@ def parse_question(line: str, where: str) -> Question:
     return Question(identity, found.text("question"), found.text("context"), [], where)
 
 
-def read_choices(path: Path) -> Iterator[Choice]:
+def read_choices(path: Path, *, wrong: Wrong = refuse) -> Iterator[Choice]:
     """A CSV file as SWAG has them, or a JSONL file; all examples of it have as many endings."""
     name = path.name.lower().removesuffix(".gz")
     if name.endswith(".csv"):
-        found = _read_swag(path)
+        found = _read_swag(path, wrong)
     elif name.endswith(".jsonl"):
-        found = (_choice(found, labelled=True) for found in read_objects(path, right=_CHOICE))
+        found = read_objects(path, partial(_choice, labelled=True), right=_CHOICE, wrong=wrong)
     else:
         right = "a .csv file as SWAG has them, or a .jsonl file (each also .gz)"
         raise DataError("no known format of choices", where=path, right=right)
@@ -152,7 +148,8 @@ def read_choices(path: Path) -> Iterator[Choice]:
         endings = endings or len(choice.endings)
         if len(choice.endings) != endings:
             right = f"{endings}, as many as the others of the file"
-            raise DataError(f"{len(choice.endings)} endings", where=choice.where, right=right)
+            wrong(DataError(f"{len(choice.endings)} endings", where=choice.where, right=right))
+            continue
         yield choice
 
 
@@ -161,23 +158,51 @@ def parse_choice(line: str, where: str, labelled: bool = False) -> Choice:
     return _choice(parse_object(line, where=where, right=_CHOICE), labelled)
 
 
+def _marked(found: Object) -> Marked:
+    text = found.text("text")
+    if "spans" in found and "entities" in found:
+        raise found.error('both "spans" and "entities"')
+    spans = found.objects("entities" if "entities" in found else "spans", "span")
+    marks = sorted((_mark(span, text) for span in spans), key=lambda mark: mark.start)
+    for one, other in pairwise(marks):
+        if other.start < one.end:
+            raise found.misplaced(f"two spans overlap: {_shown(text, one)} and {_shown(text, other)}")
+    return Marked(text, marks, found.where)
+
+
 def _mark(span: Object, text: str) -> Mark:
     return Mark(*_offsets(span, text), _label(span, "type" if "type" in span and "label" not in span else "label"))
 
 
 def _offsets(span: Object, text: str) -> tuple[int, int]:
     start, end = span.whole("start"), span.whole("end")
+    marked = span.values.get("text")  # many files also say what stands there: then it is known what offsets should be
+    if isinstance(marked, str) and _folded(marked) != _folded(text[start:end]):
+        raise _elsewhere(span, marked, text, start, "the text")
     if start < 0 or end > len(text):
-        raise span.error(f"from {start} to {end}, and the text has {len(text)} characters")
+        raise span.misplaced(f"from {start} to {end}, and the text has {len(text)} characters")
     if start >= end:
-        raise span.error(f"empty, from {start} to {end}")
+        raise span.misplaced(f"empty, from {start} to {end}")
     if text[start:end].isspace():
-        raise span.error(f"nothing but white space from {start} to {end}")
+        raise span.misplaced(f"nothing but white space from {start} to {end}")
     for offset in (start, end):
         if is_inside_character(text, offset):
             before, after = (f"U+{ord(character):04X}" for character in text[offset - 1 : offset + 1])
-            raise span.error(f"offset {offset} is inside a character, between {before} and {after}")
+            raise span.misplaced(f"offset {offset} is inside a character, between {before} and {after}")
     return start, end
+
+
+def _folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def _elsewhere(found: Object, wanted: str, text: str, start: int, called: str) -> OffsetError:
+    """The error of offsets at which a text does not have what it should, with the nearest place that has it."""
+    places = (match.start() for match in re.finditer(f"(?={re.escape(wanted)})", text))
+    nearest = min(places, key=lambda place: abs(place - start), default=None)
+    instead = f"nowhere in {called}" if nearest is None else f"at {nearest}"
+    what = f"{wanted!r} is not at {start} of {called}, but {instead}"
+    return found.misplaced(what, shift=None if nearest is None else nearest - start)
 
 
 def _label(found: Object, key: str = "label") -> str:
@@ -200,10 +225,19 @@ def _related(found: Object, labelled: bool) -> Related:
     # A name may be part of another ("insulin" of "insulin receptor"), but those that cross are a wrong offset.
     first, second = sorted((head, tail), key=lambda entity: (entity.start, -entity.end))
     if (first.start, first.end) == (second.start, second.end):
-        raise found.error(f"head and tail are the same: {_shown(text, head)}")
+        raise found.misplaced(f"head and tail are the same: {_shown(text, head)}")
     if second.start < first.end < second.end and first.start < second.start:
-        raise found.error(f"head and tail cross: {_shown(text, head)} and {_shown(text, tail)}")
+        raise found.misplaced(f"head and tail cross: {_shown(text, head)} and {_shown(text, tail)}")
     return Related(text, head, tail, _label(found) if labelled else "", found.where)
+
+
+def _question(asked: Object, *, context: str, path: Path, seen: set[str]) -> Question:
+    identity = asked.text("id")
+    if identity in seen:
+        raise asked.error(f"the id {identity} has been there before")
+    seen.add(identity)
+    asked = replace(asked, name="", where=f"{path}, question {identity}")
+    return Question(identity, asked.text("question"), context, _answers(asked, context), asked.where)
 
 
 def _answers(asked: Object, context: str) -> list[tuple[str, int]]:
@@ -214,10 +248,7 @@ def _answers(asked: Object, context: str) -> list[tuple[str, int]]:
         if not text.strip():
             raise answer.error("no text")
         if start < 0 or not context.startswith(text, start):
-            places = (match.start() for match in re.finditer(f"(?={re.escape(text)})", context))
-            nearest = min(places, key=lambda place: abs(place - start), default=None)
-            instead = "nowhere in the context" if nearest is None else f"at {nearest}"
-            raise answer.error(f"{text!r} is not at {start} of the context, but {instead}")
+            raise _elsewhere(answer, text, context, start, "the context")
         answers.append((text, start))
     if impossible and answers:
         raise asked.error('answers, though "is_impossible" is true')
@@ -236,7 +267,25 @@ def _choice(found: Object, labelled: bool) -> Choice:
     return Choice(found.text("context"), endings, label, found.where)
 
 
-def _read_swag(path: Path) -> Iterator[Choice]:
+def _read_swag(path: Path, wrong: Wrong) -> Iterator[Choice]:
+    def read(row: tuple[str, list[str], list[str]]) -> Choice:
+        where, header, values = row
+        if len(values) != len(header):
+            raise DataError(f"{len(values)} columns", where=where, right=f"{len(header)} as in the header")
+        cells = dict(zip(header, values, strict=True))
+        begin = f"{cells['sent2']} " if cells["sent2"] else ""
+        names = [*takewhile(cells.__contains__, (f"ending{i}" for i in count()))]
+        labels = [str(i) for i in range(len(names))]
+        if cells["label"] not in labels:
+            right = f"the place of the right ending, one of {', '.join(labels)}"
+            raise DataError(f"the label is {cells['label']!r}", where=where, right=right)
+        return Choice(cells["sent1"], [begin + cells[name] for name in names], int(cells["label"]), where)
+
+    return read_each(_swag_rows(path), read, wrong)
+
+
+def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+    """The place of each row, the header, and the cells of the row."""
     rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
     header: list[str] = []
     first = 1  # line of the row
@@ -244,21 +293,11 @@ def _read_swag(path: Path) -> Iterator[Choice]:
         for row in rows:
             where = f"{path}:{first}"
             first = rows.line_num + 1
-            if not header:
-                header = row
-                names = [*takewhile(header.__contains__, (f"ending{i}" for i in count()))]
-                needed = ["sent1", "sent2", "ending0", "ending1", "label"]
-                if missing := ", ".join(name for name in needed if name not in header):
-                    raise DataError(f"no column {missing}", where=where, right=_SWAG)
+            if header:
+                yield where, header, row
                 continue
-            if len(row) != len(header):
-                raise DataError(f"{len(row)} columns", where=where, right=f"{len(header)} as in the header")
-            cells = dict(zip(header, row, strict=True))
-            begin = f"{cells['sent2']} " if cells["sent2"] else ""
-            labels = [str(i) for i in range(len(names))]
-            if cells["label"] not in labels:
-                right = f"the place of the right ending, one of {', '.join(labels)}"
-                raise DataError(f"the label is {cells['label']!r}", where=where, right=right)
-            yield Choice(cells["sent1"], [begin + cells[name] for name in names], int(cells["label"]), where)
+            header = row
+            if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
+                raise DataError(f"no column {missing}", where=where, right=_SWAG)
     except csv.Error as error:
         raise DataError(f"not CSV: {error}", where=f"{path}:{rows.line_num}", right=_SWAG) from error

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from jumok.errors import DataError
+from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
 
 
@@ -38,23 +39,26 @@ def read_labelled(
     pair: str | None = None,
     header: Sequence[str] | None = None,
     skip: Collection[str] = (),
+    wrong: Wrong = refuse,
 ) -> Iterator[Labelled]:
     """A TSV whose header names the columns; quotes mean nothing, a cell is what stands between two tabs.
 
     `header` names the columns of a file that has no header line; rows with a label of `skip` are left out.
     """
     names = [text, label, *([] if pair is None else [pair])]
-    for where, found in read_columns(path, names, header=header):
-        answer = found[1].strip()
-        if answer in skip:
-            continue
-        if not answer:
+    rows = read_columns(path, names, header=header, wrong=wrong)
+
+    def read(row: tuple[str, list[str]]) -> Labelled:
+        where, found = row
+        if not (answer := found[1].strip()):
             raise DataError("an empty label", where=where, right=f"a label in the column {label}")
-        yield Labelled(found[0], None if pair is None else found[2], answer, where)
+        return Labelled(found[0], None if pair is None else found[2], answer, where)
+
+    return read_each((row for row in rows if row[1][1].strip() not in skip), read, wrong)
 
 
 def read_columns(
-    path: Path, names: list[str], *, header: Sequence[str] | None = None
+    path: Path, names: list[str], *, header: Sequence[str] | None = None, wrong: Wrong = refuse
 ) -> Iterator[tuple[str, list[str]]]:
     """The place of each row of a TSV, and its cells in the columns of these names."""
     columns = list(header or [])
@@ -70,7 +74,8 @@ def read_columns(
             continue
         if len(cells) != len(columns):
             right = f"{len(columns)} as in the header, separated by tabs"
-            raise DataError(f"{len(cells)} columns", where=where, right=right)
+            wrong(DataError(f"{len(cells)} columns", where=where, right=right))
+            continue
         yield where, [cells[place] for place in places]
 
 
@@ -81,22 +86,35 @@ def _places(columns: list[str], names: list[str], where: str) -> list[int]:
     return [columns.index(name) for name in names]
 
 
-def read_tagged(path: Path) -> Iterator[Tagged]:
+def read_tagged(path: Path, *, wrong: Wrong = refuse) -> Iterator[Tagged]:
     """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence, -DOCSTART- is no word."""
-    words: list[str] = []
-    tags: list[str] = []
-    first = 1
+
+    def read(sentence: list[tuple[int, str]]) -> Tagged:
+        words, tags = [], []
+        for number, line in sentence:
+            columns = tag_columns(line)
+            if len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
+                right = "a word, perhaps more columns, and a tag, separated by spaces or tabs"
+                raise DataError(f"no word with a tag: {line[:60]!r}", where=f"{path}:{number}", right=right)
+            words.append(columns[0])
+            tags.append(columns[-1].strip())
+        return Tagged(words, tags, f"{path}:{sentence[0][0]}")
+
+    return read_each(tagged_lines(path), read, wrong)
+
+
+def tagged_lines(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """The sentences of a CoNLL file, as numbered lines."""
+    sentence: list[tuple[int, str]] = []
     for number, line in enumerate(read_lines(path), start=1):
-        columns = line.split("\t") if "\t" in line else line.split(" ")
-        if not line.strip() or columns[0] == "-DOCSTART-":
-            if words:
-                yield Tagged(words, tags, f"{path}:{first}")
-            words, tags, first = [], [], number + 1
-            continue
-        if len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
-            right = "a word, perhaps more columns, and a tag, separated by spaces or tabs"
-            raise DataError(f"no word with a tag: {line[:60]!r}", where=f"{path}:{number}", right=right)
-        words.append(columns[0])
-        tags.append(columns[-1].strip())
-    if words:
-        yield Tagged(words, tags, f"{path}:{first}")
+        if line.strip() and tag_columns(line)[0] != "-DOCSTART-":
+            sentence.append((number, line))
+        elif sentence:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
+
+
+def tag_columns(line: str) -> list[str]:
+    return line.split("\t") if "\t" in line else line.split(" ")

@@ -2,12 +2,13 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jumok.errors import DataError
+from jumok.errors import DataError, OffsetError
+from jumok.text.faults import Example, Wrong, read_each, refuse
 from jumok.text.formats import read_lines
 
 Value = TypeVar("Value")
@@ -33,7 +34,13 @@ class Object:
     right: str
 
     def error(self, what: str) -> DataError:
-        return DataError(": ".join(filter(None, [self.name, what])), where=self.where, right=self.right)
+        return DataError(self._named(what), where=self.where, right=self.right)
+
+    def misplaced(self, what: str, *, shift: int | None = None) -> OffsetError:
+        return OffsetError(self._named(what), where=self.where, right=self.right, shift=shift)
+
+    def _named(self, what: str) -> str:
+        return ": ".join(filter(None, [self.name, what]))
 
     def __contains__(self, key: str) -> bool:
         """Null is as good as nothing."""
@@ -95,8 +102,14 @@ def parse_object(text: str, *, where: str, right: str) -> Object:
     return Object(value, "", where, right)
 
 
-def read_objects(path: Path, *, right: str) -> Iterator[Object]:
-    """The objects of a JSONL file (.gz too), one a line; empty lines are passed over."""
-    for number, line in enumerate(read_lines(path), start=1):
-        if line.strip():
-            yield parse_object(line, where=f"{path}:{number}", right=right)
+def read_objects(
+    path: Path, read: Callable[[Object], Example], *, right: str, wrong: Wrong = refuse
+) -> Iterator[Example]:
+    """What the objects of a JSONL file (.gz too) are read as, one a line; empty lines are passed over."""
+    lines = ((number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip())
+
+    def read_line(numbered: tuple[int, str]) -> Example:
+        number, line = numbered
+        return read(parse_object(line, where=f"{path}:{number}", right=right))
+
+    return read_each(lines, read_line, wrong)

@@ -1,0 +1,93 @@
+"""Of every kind of example: the same again, the same with another answer, and the same in train and in test."""
+
+from collections.abc import Iterable, Sequence
+
+import pytest
+
+from jumok.doctor import Finding, examine_texts
+from jumok.doctor.texts import OneText
+from jumok.text.annotated import Choice, Entity, Mark, Marked, Question, Related
+from jumok.text.labelled import Labelled, Tagged
+
+TEXT = "Mina pays Omar and then goes home"
+
+
+def related(head: tuple[int, int], tail: tuple[int, int], label: str, where: str) -> Related:
+    return Related(TEXT, Entity(*head, ""), Entity(*tail, ""), label, where)
+
+
+def asked(answer: str, where: str, question: str = "Who pays?") -> Question:
+    return Question(where, question, TEXT, [(answer, TEXT.index(answer))] if answer else [], where)
+
+
+def choice(endings: Sequence[str], label: int, where: str) -> Choice:
+    return Choice("It rains and", list(endings), label, where)
+
+
+# of each kind: an example, the same, and the same with another answer
+EXAMPLES: dict[str, tuple[OneText, OneText, OneText]] = {
+    "table": (Labelled("a", None, "x", "p:1"), Labelled(" a ", None, "x", "p:2"), Labelled("a", None, "y", "p:3")),
+    "pairs": (Labelled("a", "b", "x", "p:1"), Labelled("a", "b ", "x", "p:2"), Labelled("a", "b", "y", "p:3")),
+    "tagged": (
+        Tagged(TEXT.split(), ["B-P", *["O"] * 6], "p:1"),
+        Tagged(TEXT.split(), ["B-P", *["O"] * 6], "p:2"),
+        Tagged(TEXT.split(), ["O", "O", "B-P", *["O"] * 4], "p:3"),
+    ),
+    "marked": (
+        Marked(TEXT, [Mark(0, 4, "P")], "p:1"),
+        Marked(TEXT, [Mark(0, 4, "P")], "p:2"),
+        Marked(TEXT, [Mark(0, 9, "P")], "p:3"),
+    ),
+    "related": (
+        related((0, 4), (10, 14), "pays", "p:1"),
+        related((0, 4), (10, 14), "pays", "p:2"),
+        related((0, 4), (10, 14), "knows", "p:3"),
+    ),
+    "questions": (asked("Mina", "p:1"), asked("Mina pays", "p:2"), asked("Omar", "p:3")),
+    "silence": (asked("Mina", "p:1"), asked("Mina", "p:2"), asked("", "p:3")),
+    "choices": (
+        choice(["she runs", "she flies"], 0, "p:1"),
+        choice(["she flies", "she runs"], 1, "p:2"),
+        choice(["she runs", "she flies"], 1, "p:3"),
+    ),
+}
+
+
+def found(findings: Iterable[Finding], kind: str) -> list[list[str]]:
+    return [[example.split("  ")[0] for example in f.examples] for f in findings if f.kind == kind]
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+class TestEveryKind:
+    def test_duplicates_and_contradictions_of_a_split(self, kind: str) -> None:
+        findings = examine_texts({"train": EXAMPLES[kind]})
+        assert (found(findings, "duplicate"), found(findings, "contradiction")) == ([["p:2"]], [["p:3"]])
+
+    def test_overlap_of_train_and_test(self, kind: str) -> None:
+        one, same, other = EXAMPLES[kind]
+        findings = examine_texts({"train": [one], "test": [same, other]})
+        messages = sorted((f.message.split(":")[0], f.examples[0][:3]) for f in findings if f.kind == "overlap")
+        assert [place for _, place in messages] == ["p:2", "p:3"]
+        assert "are also in train" in messages[0][0]
+        assert "are in train with another" in messages[1][0]
+
+
+def test_both_answers_of_a_contradiction_in_train_are_known_in_test() -> None:
+    one, same, other = EXAMPLES["table"]
+    findings = examine_texts({"train": [one, other], "test": [same, other]})
+    assert found(findings, "overlap") == [["p:2", "p:3"]]
+
+
+def test_other_entities_of_a_sentence_are_another_example_of_the_same_text() -> None:
+    train, swapped = related((0, 4), (10, 14), "pays", "p:1"), related((10, 14), (0, 4), "is paid", "p:2")
+    findings = examine_texts({"train": [train, swapped]})
+    assert found(findings, "contradiction") == found(findings, "duplicate") == []
+    findings = examine_texts({"train": [train], "test": [swapped]})
+    (overlap,) = (finding for finding in findings if finding.kind == "overlap")
+    assert (overlap.severity, overlap.examples[0][:3]) == ("warning", "p:2")
+    assert "test pairs of entities whose text has others in train: 1 of 1" in overlap.message
+
+
+def test_other_questions_on_a_context_of_train() -> None:
+    splits = {"train": [asked("Mina", "p:1")], "test": [asked("Omar", "p:2", question="Who is paid?")]}
+    assert found(examine_texts(splits), "overlap") == [["p:2"]]
