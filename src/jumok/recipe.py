@@ -55,7 +55,7 @@ TaskConfig = (
     | AnsweringConfig
     | ChoiceConfig
 )
-LABELLED = ["labelled", "toy_reviews", "toy_topics", "toy_similarity", "toy_entailment"]
+LABELLED = ["labelled", "toy_reviews", "toy_topics", "toy_similarity"]
 FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
     "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
     "language_model": (["text", "documents", "toy_grammar"], ["rnn", "gpt", "elmo"], ["perplexity", "bits_per_byte"]),

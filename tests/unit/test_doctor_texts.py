@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.cli import main
-from jumok.data.made import ToyChoices, ToyEntailment, ToyJosa, ToyQuestions, ToyRelations, ToyTopics
+from jumok.data.made import ToyChoices, ToyJosa, ToyQuestions, ToyRelations, ToyTopics
 from jumok.data.sources import TextData
 from jumok.doctor import Finding, examine_data, examine_texts
 from jumok.doctor.faults import examine_bytes
@@ -414,7 +414,7 @@ def test_types_of_marked_spans_are_counted_and_compared() -> None:
     assert "(ORG)" in only(findings, "unknown_label").message
 
 
-@pytest.mark.parametrize("toy", [ToyTopics, ToyEntailment, ToyJosa, ToyRelations, ToyQuestions, ToyChoices])
+@pytest.mark.parametrize("toy", [ToyTopics, ToyJosa, ToyRelations, ToyQuestions, ToyChoices])
 def test_toys_are_examined_as_data_in_files_is(toy: Any) -> None:
     data = toy(n_train=300, n_dev=50, n_test=0)
     findings = examine_texts({split: texts_of(data, split, seed=1) for split in ("train", "dev")})

@@ -209,7 +209,7 @@ def test_missing_keys_are_named() -> None:
 
 def test_the_kinds_of_data_are_named() -> None:
     files = "'parallel', 'synthetic', 'labelled', 'tagged', 'relations', 'questions', 'choices', 'text', 'documents'"
-    toys = "'toy_reviews', 'toy_topics', 'toy_similarity', 'toy_entailment', 'toy_names', 'toy_josa', 'toy_relations'"
+    toys = "'toy_reviews', 'toy_topics', 'toy_similarity', 'toy_names', 'toy_josa', 'toy_relations'"
     kinds = f"{files}, {toys}, 'toy_questions', 'toy_choices', 'toy_grammar', 'toy_stories'"
     assert mistakes({"data": {"kind": "web"}}) == {"data.kind": f"must be one of {kinds} (got 'web')"}
     assert mistakes({"data": {"problem": "reverse"}}) == {"data.kind": "is missing"}

@@ -2,7 +2,6 @@
 
 topics       which things a guest speaks of; what is said of them is no hint
 similarity   two descriptions; the number is how much of the one is in the other
-entailment   what somebody wants who is thirsty, or tired, or does not want
 relations    who employs or teaches whom: the same two names, in the other order, mean the other direction
 questions    where somebody lives, or what they bought; a quarter of the questions is not answered
 choices      what somebody does who is thirsty, or tired
@@ -36,11 +35,6 @@ _DESCRIBED = (
 )
 
 _NAMES = ("Ada", "Grace", "Alan", "Mina", "Yuna", "Omar", "Ines", "Pavel", "Joon", "Lena", "Tariq", "Rosa")
-_WANTED = {
-    "thirsty": ("to drink", "some water"), "hungry": ("to eat", "some food"), "tired": ("to sleep", "some rest"),
-    "cold": ("a coat", "a fire"), "bored": ("a game", "a film"), "late": ("a taxi", "to run"),
-    "ill": ("a doctor", "some medicine"), "dirty": ("a bath", "some soap"),
-}
 
 _COMPANIES = ("Hanbit", "Norsk Data", "Saehan", "Blue Harbor", "Vela", "Mirae Works", "Orbis", "Quint")
 _EMPLOYS = ("{B} works at {A}", "{A} hired {B}", "{B} got a job at {A}", "{A} pays {B}", "{A} gave {B} a job")
@@ -106,16 +100,6 @@ def two_descriptions(rng: Random) -> tuple[str, str, str]:
         for i, (said, parts) in enumerate(zip(one, _DESCRIBED, strict=True))
     ]
     return " ".join(one), " ".join(other), str(len(shared))
-
-
-def wish(rng: Random) -> tuple[str, str, str]:
-    """Somebody's state, a wish, and whether the second follows from the first."""
-    name = rng.choice(_NAMES)
-    label = rng.choice(("entailment", "contradiction", "neutral"))
-    state, other = rng.sample(list(_WANTED), k=2)
-    wants = "does not want" if label == "contradiction" or (label == "neutral" and rng.random() < 0.5) else "wants"
-    wanted = rng.choice(_WANTED[other if label == "neutral" else state])
-    return _scene(name, state, rng), f"{name} {wants} {wanted}.", label
 
 
 def relation(rng: Random) -> Related:
@@ -210,11 +194,6 @@ def topics(split: Split, *, n: int, seed: int) -> Iterator[Labelled]:
 def similarity(split: Split, *, n: int, seed: int) -> Iterator[Labelled]:
     for i, made in enumerate(held_apart(two_descriptions, "\t".join, split, n=n, seed=seed)):
         yield Labelled(*made, f"similarity {split} {i}")
-
-
-def entailment(split: Split, *, n: int, seed: int) -> Iterator[Labelled]:
-    for i, made in enumerate(held_apart(wish, "\t".join, split, n=n, seed=seed)):
-        yield Labelled(*made, f"entailment {split} {i}")
 
 
 def relations(split: Split, *, n: int, seed: int) -> Iterator[Related]:

@@ -115,16 +115,6 @@ class ToySimilarity(WindowedToy):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class ToyEntailment(WindowedToy):
-    """Made pairs of English sentences: entailment, contradiction or neutral."""
-
-    kind: Literal["toy_entailment"] = "toy_entailment"
-
-    def read(self, split: Split, *, seed: int) -> Iterator[Labelled]:
-        return annotated_toys.entailment(split, n=self.count(split), seed=seed)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class ToyNames(WindowedToy):
     """Made English sentences with persons and places."""
 

@@ -16,7 +16,6 @@ from jumok.data.files import FileData, ListedData, WindowedData, file_sha256
 from jumok.data.made import (
     SyntheticData,
     ToyChoices,
-    ToyEntailment,
     ToyGrammar,
     ToyJosa,
     ToyNames,
@@ -291,7 +290,6 @@ DataConfig = (
     | ToyReviews
     | ToyTopics
     | ToySimilarity
-    | ToyEntailment
     | ToyNames
     | ToyJosa
     | ToyRelations
@@ -309,7 +307,7 @@ def other_files(data: DataConfig, files: list[str]) -> DataConfig:
             return ParallelData(source=data.source, target=data.target, test=files)
         case ToyReviews() | ToyTopics():
             return LabelledData(language=data.language, test=files)
-        case ToySimilarity() | ToyEntailment():
+        case ToySimilarity():
             return LabelledData(language=data.language, text="text_a", pair="text_b", test=files)
         case ToyNames() | ToyJosa():
             return TaggedData(language=data.language, test=files)

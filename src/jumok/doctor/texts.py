@@ -13,7 +13,6 @@ import numpy as np
 from jumok.data.made import (
     MadeData,
     ToyChoices,
-    ToyEntailment,
     ToyGrammar,
     ToyJosa,
     ToyNames,
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from jumok.tasks.targets import Predicts
 
 FiledText = LabelledData | TaggedData | RelationData | QuestionData | ChoiceData | TextData
-MadeText = ToyReviews | ToyTopics | ToySimilarity | ToyEntailment | ToyNames | ToyJosa | ToyRelations | ToyQuestions
+MadeText = ToyReviews | ToyTopics | ToySimilarity | ToyNames | ToyJosa | ToyRelations | ToyQuestions
 OneTextData = FiledText | MadeText | ToyChoices | ToyGrammar
 
 # fmt: off

@@ -8,7 +8,6 @@ from jumok.data.corpus import Corpus, Texts, open_shards
 from jumok.data.files import WindowedData
 from jumok.data.made import (
     ToyChoices,
-    ToyEntailment,
     ToyJosa,
     ToyNames,
     ToyQuestions,
@@ -35,7 +34,7 @@ from jumok.text.annotated import Marked
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import MARIAN
 
-AnyLabelled = LabelledData | ToyReviews | ToyTopics | ToySimilarity | ToyEntailment
+AnyLabelled = LabelledData | ToyReviews | ToyTopics | ToySimilarity
 AnyTagged = TaggedData | ToyNames | ToyJosa
 FLOAT_BITS = 2**32  # ids that a number's bits may be
 

@@ -19,7 +19,6 @@ from jumok.data.corpus import Corpus
 from jumok.data.made import (
     ToyChoices,
     ToyData,
-    ToyEntailment,
     ToyGrammar,
     ToyJosa,
     ToyNames,
@@ -45,7 +44,7 @@ from jumok.text.annotated import (
 )
 from jumok.text.labelled import Labelled, Tagged
 
-NEW: list[Any] = [ToyTopics, ToySimilarity, ToyEntailment, ToyRelations, ToyQuestions, ToyChoices, ToyJosa]
+NEW: list[Any] = [ToyTopics, ToySimilarity, ToyRelations, ToyQuestions, ToyChoices, ToyJosa]
 ALL: list[Any] = [*NEW, ToyReviews, ToyNames, ToyGrammar, ToyStories]
 each_toy = pytest.mark.parametrize("toy", ALL)
 each_new_toy = pytest.mark.parametrize("toy", NEW)
@@ -150,25 +149,6 @@ def test_similarity_is_what_two_descriptions_share() -> None:
         shared = sum(any(part in example.text and part in example.pair for part in parts) for parts in toys._DESCRIBED)
         assert example.label == str(shared)
     assert set(Counter(example.label for example in found)) == set("012345")
-
-
-def test_a_wish_follows_from_a_state_or_does_not() -> None:
-    found = examples(ToyEntailment)
-    for example in found:
-        (state,) = (state for state in toys._WANTED if f" {state} " in example.text)
-        name, wish = example.pair.rstrip(".").split(" ", 1)
-        assert example.text.startswith(name)
-        wanted = re.sub("^(wants|does not want) ", "", wish)
-        fits = wanted in toys._WANTED[state]
-        assert example.label == ("neutral" if not fits else "contradiction" if "not" in wish else "entailment")
-    counts = Counter(example.label for example in found)
-    assert min(counts.values()) > 90
-    # Neither text alone tells.
-    assert (
-        len({e.label for e in found if "does not" in e.pair})
-        == len({e.label for e in found if "not" not in e.pair})
-        == 2
-    )
 
 
 def test_a_relation_has_a_direction() -> None:

@@ -19,7 +19,6 @@ from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.made import (
     SyntheticData,
     ToyChoices,
-    ToyEntailment,
     ToyGrammar,
     ToyJosa,
     ToyNames,
@@ -565,7 +564,6 @@ def test_text_and_pairs_have_no_windows() -> None:
         (ToyReviews, "labelled", "text"),
         (ToyTopics, "labelled", "text"),
         (ToySimilarity, "labelled", "text_a"),
-        (ToyEntailment, "labelled", "text_a"),
         (ToyNames, "tagged", None),
         (ToyJosa, "tagged", None),
         (ToyRelations, "relations", None),
