@@ -59,7 +59,7 @@ from jumok.version import __version__
 
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
 # What may differ when a run goes on: it changes where and how, not what is learned.
-HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard"}
+HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard", "train.final"}
 HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
 HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
 
@@ -118,6 +118,7 @@ class Run:
     def model_folder(self, temperature: float = 1.0) -> ModelFolder:
         """The model to use; its outputs divided by a temperature, if it was found to be too sure, or not enough."""
         facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
+        facts["final"] = self.recipe.train.final
         if longest := self.task.train.facts.get("longest"):
             facts["longest"] = longest
         match self.recipe.data:

@@ -88,12 +88,13 @@ def run_training(recipe: Recipe, out: Path, watcher: Watcher) -> Outcome:
 
 
 def is_finished(run: Run) -> bool:
-    """Whether model and scores are there, whole, and of this recipe's decoding."""
+    """Whether model and scores are there, whole, and those that this recipe makes of its checkpoints."""
     try:
         verify_folder(run.folder.model)
         config = json.loads((run.folder.model / "config.json").read_text("utf-8"))
         scores = json.loads(run.folder.scores.read_text("utf-8"))
-        return bool(scores) and config["jumok"].get("decode", asdict(run.recipe.decode)) == asdict(run.recipe.decode)
+        wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final}
+        return bool(scores) and all(config["jumok"].get(key, value) == value for key, value in wanted.items())
     except (CheckpointError, OSError, ValueError, KeyError, TypeError):
         return False
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from jumok.assemble import Run
 from jumok.errors import CheckpointError, DataError, InputError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.predict import LongTextWarning
+from jumok.train.folder import RunFolder
 from jumok.train.loop import Event, Saved, Step
 from jumok.training import Outcome, run_training
 
@@ -192,6 +194,20 @@ def test_the_best_checkpoint_is_there_at_any_step(tmp_path: Path) -> None:
     _, watcher = again(tmp_path / "run", wanted)
     assert 3 in [event.step for event in watcher.events if isinstance(event, Saved)]
     assert (tmp_path / "run/scores.json").exists()
+
+
+@pytest.mark.parametrize("final", ["best", "last"])
+def test_another_model_is_made_of_the_same_checkpoints(finished: Path, final: str) -> None:
+    """A finished run need not train again to be its best or its last checkpoint, and not their mean."""
+    progress = json.loads((finished / "checkpoints/step-6/progress.json").read_text())
+    step = progress["best_step"] if final == "best" else 6
+    weights = RunFolder(finished).checkpoints.weights(step)
+    before = load(finished).models[0].state_dict()
+    assert not all(torch.equal(before[name], tensor) for name, tensor in weights.items())
+    _, watcher = again(finished, recipe(train={"final": final}))
+    assert watcher.steps == []
+    after = load(finished).models[0].state_dict()
+    assert all(torch.equal(after[name], tensor) for name, tensor in weights.items())
 
 
 def test_a_held_out_text_beyond_the_learned_positions_is_refused_before_training(tmp_path: Path) -> None:

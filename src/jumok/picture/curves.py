@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF"}
+ACCURACY, MAJORITY = "_accuracy", "_majority"
 
 
 def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float | None = None) -> "Figure":
@@ -35,6 +36,7 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
                 scores.setdefault(name, {})[event["step"]] = value
     if not losses:
         raise InputError("no training steps to draw", where=path, right="the events of a run that has begun")
+    majorities = {name: scores.pop(name) for name in [*scores] if name.endswith(MAJORITY)}
     with drawing(path, list(scores)) as figure:
         panels = 1 + len(scores)
         columns = 2 if panels == 4 else min(panels, 3)
@@ -59,6 +61,10 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
             axes.set_title(f"dev {METRICS.get(name, name.replace('_', ' '))}", loc="left", size=10)
             if name == "masked_loss" and floor is not None:
                 axes.axhline(floor, color="0.4", linestyle="--", linewidth=1)
+            if majority := majorities.get(name.removesuffix(ACCURACY) + MAJORITY):
+                at = sorted(majority)
+                axes.plot(at, [majority[step] for step in at], color="0.4", linestyle="--", linewidth=1, label="majority")
+                axes.legend()
             if name == "perplexity":
                 _scale_logarithmically(axes)
         for axes in others[len(scores) :]:
