@@ -63,7 +63,8 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
                 axes.axhline(floor, color="0.4", linestyle="--", linewidth=1)
             if majority := majorities.get(name.removesuffix(ACCURACY) + MAJORITY):
                 at = sorted(majority)
-                axes.plot(at, [majority[step] for step in at], color="0.4", linestyle="--", linewidth=1, label="majority")
+                line = {"color": "0.4", "linestyle": "--", "linewidth": 1}
+                axes.plot(at, [majority[step] for step in at], label="majority", **line)
                 axes.legend()
             if name == "perplexity":
                 _scale_logarithmically(axes)
