@@ -68,8 +68,9 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
                 axes.legend()
             if name == "perplexity":
                 _scale_logarithmically(axes)
-        for axes in others[len(scores) :]:
-            axes.remove()
+        for empty in range(panels, rows * columns):
+            others[empty - 1].remove()
+            [first, *others][empty - columns].tick_params(labelbottom=True)  # it stands at the bottom now
         note = "" if best is None else f" (grey line: the best on dev, {best:,})"
         figure.supxlabel(f"step{note}", size=10)
     return figure
