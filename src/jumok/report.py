@@ -246,7 +246,10 @@ def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, A
     console.print(table)
     token = "a source and a target token" if recipe.task.kind == "translation" else "a token"
     console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for {token},")
-    console.print(f"  {cost.training_flops:.2e} FLOP at most for {recipe.train.steps:,} steps")
+    if cost.training_flops is None:
+        console.print(f"  for every token of the data {recipe.train.epochs} times")
+    else:
+        console.print(f"  {cost.training_flops:.2e} FLOP at most for {recipe.train.steps:,} steps")
     console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and moments")
     if published and published.bleu:
         console.print(f"published BLEU: {published.bleu} ({published.source})")

@@ -20,7 +20,8 @@ class Cost:
     """of each part, and "total\""""
     flops_per_pair_of_tokens: int
     """forward and backward, for one source and one target token, or one token of one text, at 30 tokens a sentence"""
-    training_flops: float
+    training_flops: float | None
+    """None if the recipe tells epochs: how many steps they are, only the data knows"""
     training_bytes: int
     """weights, gradients and Adam's two moments, in float32; activations come on top"""
 
@@ -34,12 +35,13 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
-    flops = 6 * _products_per_pair_of_tokens(recipe.model, target)
+    predicts_pieces = recipe.task.kind in ("translation", "language_model", "pretraining")
+    flops = 6 * _products_per_pair_of_tokens(recipe.model, target if predicts_pieces else 0)
     tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
     return Cost(
         parameters={**parts, "total": total},
         flops_per_pair_of_tokens=flops,
-        training_flops=float(flops) * tokens,
+        training_flops=None if recipe.train.epochs else float(flops) * tokens,
         training_bytes=16 * total,
     )
 
