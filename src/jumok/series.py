@@ -7,6 +7,7 @@ model of the whole is that of the training whose dev score is best; what is repo
 import json
 import shutil
 from dataclasses import replace
+from math import inf
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -60,8 +61,7 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
         for key in ("baselines", "calibration_error", "calibration_error_before"):
             if key in results[0]:
                 scores[split][key] = _mean_tree([result[key] for result in results])
-    sign = -1 if recipe.train.metric in LOWER_IS_BETTER else 1
-    chosen = max(parts, key=lambda part: sign * _dev_score(found[part], recipe.train.metric))
+    chosen = max(parts, key=lambda part: _goodness(out / part, recipe.train.metric))
     source, folder = RunFolder(out / chosen), RunFolder(out)
     write_folder(folder.model, lambda building: _copy(source.model, building))
     shutil.copyfile(source.recipe, folder.recipe)
@@ -90,10 +90,11 @@ def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
     }
 
 
-def _dev_score(scores: dict[str, Any], metric: str) -> float:
-    dev = scores.get("dev", {}).get("scores", {})
-    found = dev.get(metric) or next(iter(dev.values()), {"value": 0.0})
-    return float(found["value"])
+def _goodness(run: Path, metric: str) -> float:
+    """The best dev score of a training, the higher the better, by the metric that chose its checkpoint."""
+    best = [event["scores"][metric] for event in RunFolder(run).history() if event.get("best")]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    return sign * float(best[-1]) if best else -inf
 
 
 def _mean_tree(values: list[Any]) -> Any:

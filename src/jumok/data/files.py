@@ -32,7 +32,7 @@ class FileData:
     folds: CountOrZero = 0
     """cross-validation: a hash of their text divides the training examples into so many parts, and one is test"""
     fold: Count | None = None
-    """which of the parts is test, from 1; the others are train, less dev_share of them"""
+    """which of the parts is test, from 1; the others are train, less dev_share of them; if not given, each in turn"""
     max_len: Count = 256
     """training examples with more pieces than this are left out, and counted"""
     when_changed: Literal["refuse", "accept"] = "refuse"
@@ -40,7 +40,7 @@ class FileData:
 
     def share(self, split: Split) -> float:
         """How much of the training examples a split has; all of them are read for it, unless this is nothing."""
-        return {"train": 1.0, "dev": self.dev_share, "test": 1 / self.folds if self.folds else self.test_share}[split]
+        return {"train": 1.0, "dev": self.dev_share, "test": 1 / self.folds if self.fold else self.test_share}[split]
 
     def _require_one_way(self, *, dev: bool, test: bool) -> None:
         for split, files, share in (("dev", dev, self.dev_share), ("test", test, self.test_share)):
@@ -50,8 +50,8 @@ class FileData:
             raise ValueError("dev_share and test_share leave nothing to train on")
         if self.folds == 1:
             raise ValueError("folds must be at least 2, or 0 for no cross-validation")
-        if bool(self.folds) != bool(self.fold) or (self.fold or 0) > self.folds:
-            raise ValueError(f"fold must be a part of 1 to folds, and both are set or neither (got {self.fold})")
+        if self.fold and self.fold > self.folds:
+            raise ValueError(f"fold must be a part of 1 to folds = {self.folds} (got {self.fold})")
         if self.folds and (test or self.test_share):
             raise ValueError("folds make the test data: test files and test_share would be another")
 
