@@ -177,7 +177,7 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
     sizes = {**task.tokenizers.sizes, "n_labels": task.width if isinstance(task, OneTextTask) else 0}
     model = build_model(recipe.model, asdict(recipe.task), **sizes).to(device)
     if recipe.init is not None and not folder.checkpoints.steps():
-        warnings += begin_with(model, read_start(recipe.init), task.tokenizers.source, task.labels)
+        warnings += begin_with(model, read_start(recipe.init), task.tokenizers.source, asdict(recipe.task), task.labels)
     if recipe.features is not None and not folder.checkpoints.steps():
         give_features(model, read_start(recipe.features))
     warnings += begin_with_vectors(model, recipe, task.tokenizers, read=not folder.checkpoints.steps())

@@ -1,7 +1,8 @@
 """Beginning with weights that others, or an earlier run, have trained: what fits is taken over, the rest is new."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -31,12 +32,18 @@ def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) ->
     return old.extended(texts, new_pieces)[0] if new_pieces else old
 
 
-def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer, labels: Sequence[str] = ()) -> list[str]:
+def begin_with(
+    model: nn.Module,
+    start: ModelFolder,
+    tokenizer: Tokenizer,
+    task: Mapping[str, Any] | None = None,
+    labels: Sequence[str] = (),
+) -> list[str]:
     """Copy the weights of `start` into a model with this vocabulary; says what was left out on either side.
 
-    A model's body fits another's whatever their heads; heads fit if they have the same tensors, and begin anew if they
-    are for other `labels`. Pieces that the old vocabulary does not have begin as the mean of those that it cut them
-    into.
+    A model's body fits another's whatever their heads; a head fits if it is for the same `task` and `labels`, and has
+    the same tensors; otherwise it begins anew. Pieces that the old vocabulary does not have begin as the mean of those
+    that it cut them into.
     """
     own = dict(model.named_parameters())
     given = _named_as(start.tensors, own)
@@ -44,7 +51,7 @@ def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer, label
     given = {name: _grown(name, tensor, old, tokenizer) for name, tensor in given.items()}
     unfit = [name for name in given if name in own and given[name].shape != own[name].shape]
     body = next((prefix for prefix in BODIES if any(name.startswith(prefix) for name in own)), "")
-    if list(labels) != start.facts.get("labels", list(labels)):
+    if task is not None and not _judge_the_same(start.facts, {"task": task, "labels": list(labels)}):
         unfit += [name for name in given if name not in unfit and not name.startswith(body)]
     for name in unfit:
         if name.startswith(body):
@@ -63,6 +70,14 @@ def begin_with(model: nn.Module, start: ModelFolder, tokenizer: Tokenizer, label
     if unused := sorted(given.keys() - own.keys()):
         notes.append(f"among the weights to begin with, but not in this model: {', '.join(unused)}")
     return notes
+
+
+def _judge_the_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether a head for the one is a head for the other. Numbers never are: each data has a scale of its own."""
+    tasks = [facts.get("task", {}) for facts in (one, other)]
+    kinds = {(task.get("kind"), task.get("predicts", "class")) for task in tasks}
+    same_labels = one.get("labels", other["labels"]) == other["labels"]
+    return len(kinds) == 1 and same_labels and tasks[1].get("predicts") != "number"
 
 
 def give_features(model: nn.Module, start: ModelFolder) -> None:

@@ -95,7 +95,7 @@ def test_from_weights_to_a_table(corpora, tmp_path):
         *(f"recipes/{c}" for c in ("biomed", "jnlpba", "ncbi_disease", "bc5cdr", "chemprot")),
     ):
         shutil.copytree(ROOT / name, tmp_path / name)
-    smaller = {"steps = 1000": "steps = 20", "warmup = 100": "warmup = 0.1", "new_pieces = 1000": "new_pieces = 3"}
+    smaller = {"steps = 800": "steps = 20", "warmup = 80": "warmup = 0.1", "new_pieces = 1000": "new_pieces = 3"}
     smaller |= {"batch_tokens = 2048": "batch_tokens = 256", "epochs = 10": "epochs = 4"}
     for recipe in (tmp_path / "recipes").rglob("*.toml"):  # a body that knows nothing learns fast, or not in a minute
         text = re.sub(r"learning_rate = \S+?,", "learning_rate = 2e-3,", recipe.read_text("utf-8"))

@@ -88,9 +88,9 @@ def test_another_size_is_refused_by_name(tokenizer: Tokenizer) -> None:
 def test_a_head_of_other_labels_begins_anew(tokenizer: Tokenizer, labels: str) -> None:
     """A judge of three labels goes on as one of two, or of three others: its body is kept, its last layer is not."""
     start = folder(BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=3), tokenizer)
-    start.facts["labels"] = ["a", "b", "c"]
+    start.facts.update(task={"kind": "classification"}, labels=["a", "b", "c"])
     model = BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=len(labels))
-    notes = begin_with(model, start, tokenizer, list(labels))
+    notes = begin_with(model, start, tokenizer, {"kind": "classification"}, list(labels))
     assert all(torch.equal(t, start.tensors[f"bert.{name}"]) for name, t in model.bert.named_parameters())
     if labels == "abc":
         assert notes == []
@@ -98,6 +98,23 @@ def test_a_head_of_other_labels_begins_anew(tokenizer: Tokenizer, labels: str) -
     else:
         assert notes == ["not among the weights to begin with, so that they begin anew: output.bias, output.weight"]
         assert torch.equal(model.output.bias, torch.zeros(len(labels)))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "kept"),
+    [
+        ({"kind": "answering"}, {"kind": "answering"}, True),
+        ({"kind": "classification", "predicts": "number"}, {"kind": "choice"}, False),
+        ({"kind": "classification", "predicts": "number"}, {"kind": "classification", "predicts": "number"}, False),
+    ],
+)
+def test_a_head_without_labels_is_kept_by_its_own_task(tokenizer: Tokenizer, before, now, kept: bool) -> None:
+    """Two numbers are never the same: each data has a scale of its own, which is folded into the head."""
+    start = folder(BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=2), tokenizer)
+    start.facts.update(task=before, labels=[])
+    model = BertClassifier(CONFIG, vocab=tokenizer.vocab_size, n_labels=2)
+    begin_with(model, start, tokenizer, now, [])
+    assert torch.equal(model.output.weight, start.tensors["output.weight"]) is kept
 
 
 def test_a_head_of_another_task_begins_anew(tokenizer: Tokenizer) -> None:

@@ -125,10 +125,19 @@ def temperature_for_labels(logits: ArrayLike, gold: ArrayLike) -> float:
 
 
 def score_classes(
-    predicted: Sequence[int], gold: Sequence[int], *, n_labels: int, samples: int = 1000, seed: int = 12345
+    predicted: Sequence[int],
+    gold: Sequence[int],
+    *,
+    n_labels: int,
+    names: Sequence[str] = (),
+    samples: int = 1000,
+    seed: int = 12345,
 ) -> list[Score]:
-    """`accuracy`, `macro_f1` and `mcc`."""
-    return scores_of(_metrics(predicted, gold, n_labels), rule=f"{n_labels} labels", samples=samples, seed=seed)
+    """`accuracy`, `macro_f1` and `mcc`, then `f1_NAME` of each label, if they have names."""
+    metrics = _metrics(predicted, gold, n_labels)
+    by_label = f1_statistics(predicted, gold, n_labels=n_labels)
+    metrics += [Metric(f"f1_{name}", by_label[:, k::n_labels], macro_f1_from) for k, name in enumerate(names)]
+    return scores_of(metrics, rule=f"{n_labels} labels", samples=samples, seed=seed)
 
 
 def quick_scores(predicted: Sequence[int], gold: Sequence[int], *, n_labels: int) -> dict[str, float]:

@@ -23,6 +23,8 @@ from jumok.score.significance import Comparison, Score, Values
 
 Predicts = Literal["class", "labels", "number"]
 Array = NDArray[Any]
+FEW_LABELS = 20
+"""of more than these, F1 is not told for each"""
 
 
 class HasLabel(Protocol):
@@ -138,7 +140,8 @@ class Classes:
         return believed.max(axis=1), self.decided(believed) == gold
 
     def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width)
+        names = self.labels if self.width <= FEW_LABELS else ()
+        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width, names=names)
 
     def quick(self, decided: Array, gold: Array) -> dict[str, float]:
         return quick_scores(decided.tolist(), gold.tolist(), n_labels=self.width)

@@ -32,7 +32,9 @@ class TransferConfig:
 def depths(model: nn.Module) -> dict[str, int]:
     """How high each parameter stands: embeddings at 0, then layer by layer, and on top all that belongs to the head."""
     names = [name for name, _ in model.named_parameters()]
-    layers = {name: int(found[1]) + 1 for name in names if (found := _LAYER.search(name))}
+    # The layers of a body that only gives features are none of the model's own: they never learn.
+    own = [name for name in names if ".features.body." not in name]
+    layers = {name: int(found[1]) + 1 for name in own if (found := _LAYER.search(name))}
     top = max(layers.values(), default=0) + 1
     return {name: layers.get(name, 0 if _EMBEDDINGS.search(name) else top) for name in names}
 

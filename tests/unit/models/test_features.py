@@ -15,6 +15,7 @@ from jumok.recipe import load_recipe
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 from jumok.train.checkpoint import unique_tensors
+from jumok.train.layers import depths
 from jumok.transfer import give_features
 
 CONFIG = BertConfig(d_model=8, d_ff=12, n_heads=2, n_layers=2, max_len=32, dropout=0.3)
@@ -54,6 +55,13 @@ def test_the_features_are_the_states_of_the_body_that_was_given(head, task, toke
         other = model.reader.features(IDS, torch.zeros_like(IDS), mask)
         assert not torch.allclose(found[0], other[0])  # the segments are seen
         assert torch.equal(found[1], other[1])
+
+
+def test_the_layers_of_the_body_are_none_of_the_models_own(tokenizer):
+    found = depths(RnnTagger(TASK, vocab=tokenizer.vocab_size, n_labels=3))
+    recurrent = {depth for name, depth in found.items() if name.startswith("reader.layers.")}
+    assert recurrent == {1}
+    assert found["output.weight"] == 2
 
 
 def test_padding_changes_nothing(tokenizer):

@@ -64,6 +64,12 @@ def test_scores_are_those_of_scikit_learn(case):
     assert quick_scores(predicted, gold, n_labels=n_labels) == pytest.approx(theirs, abs=1e-9)
     scores = score_classes(predicted, gold, n_labels=n_labels, samples=5)
     assert {score.name: score.value for score in scores} == pytest.approx(theirs, abs=1e-9)
+    each = f1_score(gold, predicted, labels=list(range(n_labels)), average=None, zero_division=0)
+    names = [f"label {k}" for k in range(n_labels)]
+    named = score_classes(predicted, gold, n_labels=n_labels, names=names, samples=5)
+    assert named[:3] == scores
+    assert [score.name for score in named[3:]] == [f"f1_{name}" for name in names]
+    assert [score.value for score in named[3:]] == pytest.approx((100 * each).tolist(), abs=1e-9)
     lowest = {"accuracy": 0, "macro_f1": 0, "mcc": -100}
     assert all(score.n == len(gold) and lowest[score.name] <= score.low <= score.high <= 100 for score in scores)
 
