@@ -56,17 +56,20 @@ class Bert(nn.Module):
         positions: Tensor | None = None,
         weights: list[Tensor] | None = None,
         states: MutableSequence[Tensor] | None = None,
+        first_only: bool = False,
     ) -> Tensor:
         """ids and segments [B, S]; mask [B, S] of what is there, or [B, S, S] of who sees whom; hidden [B, S, D].
 
         Lists are filled with every layer's attention [B, H, S, S], and with the embeddings and every layer's output.
+        With `first_only`, hidden is that of `[CLS]` alone [B, 1, D], and the mask [B, S].
         """
         if positions is None:
             positions = torch.arange(ids.shape[1], device=ids.device)
         segments = segments.clamp(max=self.config.n_segments - 1)  # some are trained with one alone
         x = self.embedding(ids) + self.positions(positions) + self.segments(segments)
         sees = mask[:, None, None] if mask.ndim == 2 else mask[:, None]
-        hidden: Tensor = self.stack(self.dropout(self.norm(x)), sees, self_weights=weights, states=states)[0]
+        x = self.dropout(self.norm(x))
+        hidden: Tensor = self.stack(x, sees, self_weights=weights, states=states, first_only=first_only)[0]
         return hidden
 
     def pool(self, first: Tensor) -> Tensor:

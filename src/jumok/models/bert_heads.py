@@ -28,7 +28,7 @@ class BertClassifier(nn.Module):
         """Logits [B, L]. Given a list, the attention of `[CLS]` over the pieces [B, S] is appended."""
         # The last two: what the last layer reads, and what it says.
         states: deque[Tensor] | None = None if weights is None else deque(maxlen=2)
-        hidden = self.bert(ids, segments, mask, states=states)
+        hidden = self.bert(ids, segments, mask, states=states, first_only=True)
         if weights is not None and states is not None:
             weights.append(self.bert.first_looks(states[0], mask))
         logits: Tensor = self.output(self.dropout(self.bert.pool(hidden[:, 0])))

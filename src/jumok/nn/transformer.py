@@ -134,12 +134,18 @@ class Block(nn.Module):
         memory_mask: Tensor | None = None,
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
+        first_only: bool = False,
     ) -> tuple[Tensor, KeysValues]:
-        """x [B, T, D] and what came before it (`past`); returns the layer's output and its keys and values."""
+        """x [B, T, D] and what came before it (`past`); returns the layer's output and its keys and values.
+
+        With `first_only` the output is that of the first position [B, 1, D], which looks at all of them.
+        """
         y = self._before(self.self_norm, x)
         present = self.self_attention.keys_values(y)
         if past is not None:
             present = past.then(present)
+        if first_only:
+            x, y = x[:, :1], y[:, :1]
         y = self.self_attention(y, present, mask, weights=self_weights)
         x = self._after(self.self_norm, x, y)
         if memory is not None:
@@ -188,8 +194,12 @@ class Stack(nn.Module):
         self_weights: list[Tensor] | None = None,
         cross_weights: list[Tensor] | None = None,
         states: MutableSequence[Tensor] | None = None,
+        first_only: bool = False,
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Given a list, the input [B, T, D] and what each layer made of it are appended."""
+        """Given a list, the input [B, T, D] and what each layer made of it are appended.
+
+        With `first_only` nothing but the first position is asked for: the last layer is spared the others.
+        """
         present = []
         for i, layer in enumerate(self.layers):
             if states is not None:
@@ -202,6 +212,7 @@ class Stack(nn.Module):
                 memory_mask=memory_mask,
                 self_weights=self_weights,
                 cross_weights=cross_weights,
+                first_only=first_only and i == len(self.layers) - 1,
             )
             present.append(kv)
         x = self.final_norm(x)

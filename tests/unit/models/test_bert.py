@@ -268,3 +268,19 @@ def test_gpt_equals_transformers() -> None:
     ids = torch.randint(0, V, (3, 12))
     with torch.no_grad():
         torch.testing.assert_close(ours.logits(ours(ids)), theirs(ids).logits, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_layers", [1, 3])
+def test_what_is_said_of_the_first_position_does_not_need_the_others(n_layers: int) -> None:
+    """The last layer is spared them: the same state of `[CLS]`, and the same gradients."""
+    model = randomised(Bert(replace(SMALL, n_layers=n_layers), vocab=V, pooler=False))
+    ids, mask = torch.randint(5, V, (3, 7)), torch.ones(3, 7, dtype=torch.bool)
+    mask[1, 4:] = False
+    found = []
+    for first_only in (False, True):
+        model.zero_grad()
+        first = model(ids, torch.zeros_like(ids), mask, first_only=first_only)[:, :1]
+        first.square().sum().backward()
+        found.append([first, *(parameter.grad.clone() for parameter in model.parameters())])
+    for ours, theirs in zip(*found, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
