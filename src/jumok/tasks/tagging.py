@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.data.batching import Indices
+from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError
 from jumok.models import BertTagger, RnnTagger
@@ -18,7 +18,7 @@ from jumok.score.tagging import quick_scores, quick_spans
 from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.reading import Page, make_page, pages
+from jumok.tasks.reading import PREDICT_TOKENS, Page, make_page, pages
 from jumok.tasks.units import Read, in_characters, is_peeled, read_example, tags_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
@@ -193,23 +193,29 @@ def tag_units(
             for place, i in enumerate(some):
                 text, window = windows[i]
                 emissions[text][:, window.units] = found[:, place, window.places]
-        tagged = [_decided(models, each, labels) for each in emissions]
+        tagged = _decided(models, emissions, labels)
     done(len(texts))
     return tagged
 
 
-def _decided(models: Sequence[AnyTagger], emissions: Values, labels: Sequence[str]) -> TaggedUnits:
-    """emissions [models, units, tags]."""
-    if not emissions.shape[1]:
-        return TaggedUnits([], np.zeros((0, len(labels))))
-    by_model, path = [], None
-    for model, e in zip(models, torch.from_numpy(emissions).float().to(models[0].device), strict=True):
-        if model.crf is None:
-            by_model.append(e.softmax(dim=-1))
-            continue
-        here = torch.ones(1, len(e), dtype=torch.bool, device=e.device)
-        by_model.append(model.crf.marginals(e[None], here)[0])
-        path = model.crf.best(e[None], here)[0] if len(models) == 1 else None
-    probabilities = torch.stack(by_model).mean(dim=0).double().cpu().numpy()
-    best = probabilities.argmax(axis=1) if path is None else [int(i) for i in path]
-    return TaggedUnits([labels[int(i)] for i in best], probabilities)
+def _decided(models: Sequence[AnyTagger], emissions: Sequence[Values], labels: Sequence[str]) -> list[TaggedUnits]:
+    """From the emissions of each text [models, units, tags]; a CRF reads texts of about one length together."""
+    sizes = np.array([each.shape[1] for each in emissions], dtype=np.int64)
+    tagged = [TaggedUnits([], np.zeros((0, len(labels))))] * len(emissions)
+    for some in sorted_batches(sizes, PREDICT_TOKENS) if sizes.any() else ():
+        e = torch.zeros(len(models), len(some), int(max(sizes[some].max(), 1)), len(labels))
+        for place, i in enumerate(some):
+            e[:, place, : sizes[i]] = torch.from_numpy(emissions[i])
+        e = e.to(models[0].device)
+        here = torch.arange(e.shape[2], device=e.device) < torch.tensor(sizes[some], device=e.device)[:, None]
+        by_model = [
+            each.softmax(dim=-1) if model.crf is None else model.crf.marginals(each, here)
+            for model, each in zip(models, e, strict=True)
+        ]
+        probabilities = torch.stack(by_model).mean(dim=0).double().cpu().numpy()
+        crf = models[0].crf if len(models) == 1 else None
+        best = probabilities.argmax(axis=2) if crf is None else crf.best(e[0], here).cpu().numpy()
+        for place, i in enumerate(some):
+            tags = [labels[int(tag)] for tag in best[place, : sizes[i]]]
+            tagged[i] = TaggedUnits(tags, probabilities[place, : sizes[i]])
+    return tagged
