@@ -115,8 +115,9 @@ class Run:
         facts = {"task": asdict(self.recipe.task), "max_len": self.recipe.data.max_len}
         return Encoder(model.eval(), start.tokenizers.source, facts)
 
-    def model_folder(self, temperature: float = 1.0) -> ModelFolder:
-        """The model to use; its outputs divided by a temperature, if it was found to be too sure, or not enough."""
+    def model_folder(self, temperature: float = 1.0, threshold: float = 0.0) -> ModelFolder:
+        """The model to use, with what was found on dev: its outputs are divided by a temperature, if it was too sure,
+        or not enough; an answer has to be better than none by a threshold."""
         facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task)}
         facts["final"] = self.recipe.train.final
         if longest := self.task.train.facts.get("longest"):
@@ -137,6 +138,8 @@ class Run:
                 if self.recipe.task.kind == "language_model":
                     facts["decode"] = asdict(self.recipe.decode)
         weights = self.final_weights()
+        if threshold:
+            facts["threshold"] = threshold
         if temperature != 1.0:
             facts["temperature"] = temperature
             weights = scaled_output(weights, 1 / temperature)

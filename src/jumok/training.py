@@ -16,7 +16,7 @@ from jumok.data.corpus import SPLITS, Corpus
 from jumok.errors import CheckpointError
 from jumok.hub.folder import write_model
 from jumok.models import Gpt
-from jumok.predictor import Classifier, Predictor, load
+from jumok.predictor import Answerer, Classifier, Predictor, load
 from jumok.recipe import Recipe
 from jumok.tasks.one_text import OneTextTask
 from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
@@ -112,8 +112,8 @@ def finish(run: Run, watcher: Watcher) -> None:
     }
     if run.recipe.old_domain is not None:
         held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
-    if (temperature := _temperature(predictor, held_out["dev"])) is not None:
-        model = run.model_folder(temperature)
+    if found := _found_on_dev(predictor, held_out["dev"]):
+        model = run.model_folder(**found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
         predictor = load(run.folder.path)
     before = run.before()
@@ -130,11 +130,15 @@ def finish(run: Run, watcher: Watcher) -> None:
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
 
 
-def _temperature(predictor: Predictor, dev: list[Any]) -> float | None:
-    """What makes a classifier as sure as it is right on dev; None if it has no say in that, or is always right."""
-    if not isinstance(predictor, Classifier) or any(isinstance(model, Gpt) for model in predictor.models) or not dev:
-        return None
-    believed, gold = predictor.believed(dev), predictor.targets.gold(dev)
-    if bool((predictor.targets.decided(believed) == gold).all()):
-        return None  # it could be ever more sure of itself
-    return predictor.targets.temperature(believed, gold)
+def _found_on_dev(predictor: Predictor, dev: list[Any]) -> dict[str, float]:
+    """The temperature that makes a classifier as sure as it is right; the threshold from which an answer is better than
+    none. Nothing, where it has no say in that."""
+    found: dict[str, float | None] = {}
+    match predictor:
+        case Answerer():
+            found["threshold"] = predictor.best_threshold(dev)
+        case Classifier() if dev and not any(isinstance(model, Gpt) for model in predictor.models):
+            believed, gold = predictor.believed(dev), predictor.targets.gold(dev)
+            if not bool((predictor.targets.decided(believed) == gold).all()):  # it could be ever more sure of itself
+                found["temperature"] = predictor.targets.temperature(believed, gold)
+    return {name: value for name, value in found.items() if value is not None}

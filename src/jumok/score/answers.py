@@ -59,6 +59,22 @@ def score_answers(
     return scores_of(metrics, rule="SQuAD answers", samples=samples, seed=seed)
 
 
+def threshold_for(gaps: Sequence[float], gains: Sequence[float]) -> float:
+    """How far the best answer has to be above "no answer" to be given, so that F1 over all questions is highest.
+
+    `gaps` say how far it is above, `gains` by how much F1 is better if it is given (Devlin et al. 2019, section 4.3).
+    Nothing is moved without a gain.
+    """
+    gap, gain = np.asarray(gaps, dtype=np.float64), np.asarray(gains, dtype=np.float64)
+    found = np.unique(gap)  # rising; what is given are all answers above a threshold
+    between = (found[1:] + found[:-1]) / 2
+    thresholds = np.concatenate([[0.0], between, [found[0] - 1, found[-1] + 1]])
+    order = np.argsort(gap)
+    above = np.append(np.cumsum(gain[order][::-1])[::-1], 0.0)  # the gains from each place on
+    totals = above[np.searchsorted(gap[order], thresholds, side="right")]
+    return float(thresholds[int((totals > totals.max() - 1e-9).argmax())])  # the first: nothing is moved if need not be
+
+
 def quick_answers(predicted: Sequence[str], gold: Sequence[Sequence[str]]) -> dict[str, float]:
     """`exact_match` and `answer_f1` without intervals: for a look during training."""
     return values_of(_metrics(predicted, gold))

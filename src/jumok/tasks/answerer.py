@@ -9,9 +9,9 @@ import numpy as np
 from jumok.config import Count, read_config
 from jumok.errors import InputError
 from jumok.models import BertConfig
-from jumok.score.answers import compare_answers, score_answers
+from jumok.score.answers import answer_statistics, compare_answers, score_answers, threshold_for
 from jumok.score.significance import Comparison
-from jumok.tasks.answering import AnsweringConfig, AnyAnswerer, Span, answer, encode_question
+from jumok.tasks.answering import AnsweringConfig, AnyAnswerer, Span, answer, encode_question, scored_places
 from jumok.tasks.predict import Done, nobody, refuse_options
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Question, parse_question
@@ -54,6 +54,7 @@ class Answerer:
         self.tokenizer = tokenizer
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.config = AnsweringConfig(**facts["task"])
+        self.threshold: float = facts.get("threshold", 0.0)
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
 
@@ -102,8 +103,24 @@ class Answerer:
         read = [encode_question(self.tokenizer, example, self.long_texts) for example in examples]
         self.long_texts.warn(sum(long for _, long in read), len(read))
         windows = [found for found, _ in read]
-        found = answer(self.models, self.tokenizer, windows, self.config, n_best=n_best, done=done) if read else []
+        options: dict[str, Any] = {"n_best": n_best, "threshold": self.threshold, "done": done}
+        found = answer(self.models, self.tokenizer, windows, self.config, **options) if read else []
         return found, [len(each) for each in windows]
+
+    def best_threshold(self, examples: Sequence[Question]) -> float | None:
+        """How much better than none an answer has to be for the highest F1 on these; None if there is always one."""
+        if not self.config.no_answer or not examples:
+            return None
+        windows = [encode_question(self.tokenizer, example, self.long_texts)[0] for example in examples]
+        found, nothing = scored_places(self.models, self.tokenizer, windows, self.config.max_answer, 1)
+        gold = [[text for text, _ in example.answers] for example in examples]
+        said = [
+            example.context[slice(*next(iter(best)))] if best else ""
+            for example, best in zip(examples, found, strict=True)
+        ]
+        gain = answer_statistics(said, gold)[:, 1] - answer_statistics([""] * len(gold), gold)[:, 1]
+        gaps = [next(iter(best.values())) - null if best else -1e9 for best, null in zip(found, nothing, strict=True)]
+        return threshold_for(gaps, gain.tolist())
 
 
 def read_question(line: str, where: str) -> Question:

@@ -168,12 +168,34 @@ def answer(
     config: AnsweringConfig,
     *,
     n_best: int = 1,
+    threshold: float = 0.0,
     done: Done = nobody,
 ) -> list[list[Span]]:
     """The n best answers to every question, best first; there is always one, if need be an empty one.
 
-    If there may be no answer, that is an answer among the others: the one of the window that is least sure of it.
+    If there may be no answer, that is an answer among the others: the one of the window that is least sure of it. The
+    others have to be better by more than the threshold.
     """
+    candidates, nothing = scored_places(models, tokenizer, questions, config.max_answer, n_best, done=done)
+    answers = []
+    for here, null in zip(candidates, nothing.tolist(), strict=True):
+        spans = [Span(*span, score) for span, score in here.items()]
+        if config.no_answer or not spans:
+            spans.append(Span(0, 0, null + threshold))
+        answers.append(sorted(spans, key=lambda span: -span.score)[:n_best])
+    return answers
+
+
+def scored_places(
+    models: Sequence[AnyAnswerer],
+    tokenizer: Tokenizer,
+    questions: Sequence[Sequence[Window]],
+    longest: int,
+    n_best: int,
+    *,
+    done: Done = nobody,
+) -> tuple[list[dict[tuple[int, int], float]], Values]:
+    """The n best places of an answer to every question, with their scores, and the score of there being none."""
     flat = [(i, window) for i, windows in enumerate(questions) for window in windows]
     candidates: list[dict[tuple[int, int], float]] = [{} for _ in questions]
     nothing = np.full(len(questions), np.inf)
@@ -184,16 +206,10 @@ def answer(
                 i, window = flat[k]
                 logits = found[place].double().cpu().numpy()
                 nothing[i] = min(nothing[i], logits[0].sum())
-                for span, score in _best_spans(logits, window, config.max_answer, n_best).items():
+                for span, score in _best_spans(logits, window, longest, n_best).items():
                     candidates[i][span] = max(score, candidates[i].get(span, -np.inf))
     done(len(questions))
-    answers = []
-    for here, null in zip(candidates, nothing.tolist(), strict=True):
-        spans = [Span(*span, score) for span, score in here.items()]
-        if config.no_answer or not spans:
-            spans.append(Span(0, 0, null))
-        answers.append(sorted(spans, key=lambda span: -span.score)[:n_best])
-    return answers
+    return candidates, nothing
 
 
 def _best_spans(logits: Values, window: Window, longest: int, n: int) -> dict[tuple[int, int], float]:

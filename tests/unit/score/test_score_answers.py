@@ -2,12 +2,13 @@
 
 import random
 
+import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from jumok.errors import DataError
-from jumok.score.answers import compare_answers, normalised, quick_answers, score_answers
+from jumok.score.answers import compare_answers, normalised, quick_answers, score_answers, threshold_for
 
 WORDS = ["the", "A", "cat", "Cat.", "sat", "an", "on", "U.S.", "mat", "고양이가", "매트", "(1,000)"]
 answer = st.lists(st.sampled_from(WORDS), max_size=5).map(" ".join)
@@ -136,3 +137,19 @@ def test_as_many_answers_as_questions():
             call()
     with pytest.raises(DataError, match="0 answers for 0 questions"):
         score_answers([], [])
+
+
+@given(st.lists(st.tuples(st.integers(-5, 5), st.sampled_from([-1.0, -0.5, 0.0, 0.25, 1.0])), min_size=1, max_size=12))
+@example([(3, -1.0)])
+@example([(-3, 1.0), (-3, -1.0)])
+@settings(max_examples=200, deadline=None)
+def test_no_threshold_is_better_than_the_one_that_is_found(case):
+    gaps, gains = zip(*case, strict=True)
+
+    def total(threshold):
+        return sum(gain for gap, gain in case if gap > threshold)
+
+    found = threshold_for(gaps, gains)
+    best = max(total(threshold) for threshold in np.arange(-7, 7, 0.25))
+    assert total(found) == pytest.approx(best)
+    assert found == 0 or total(0) < best  # nothing is moved without a gain

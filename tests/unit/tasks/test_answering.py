@@ -12,6 +12,7 @@ from torch.nn import functional as F
 
 from jumok.errors import DataError, InputError, RecipeError
 from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
+from jumok.predictor import load
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.tasks.answerer import Answerer
@@ -347,6 +348,18 @@ def test_what_shines_is_learned(runs, held_out):
     found = predictor.predict(["what shines ?\tthe dog red sun here", "what shines ?\tthe dog runs here today"])
     assert found[0].text == "red sun"
     assert found[1].text == ""
+
+
+def test_a_threshold_is_found_where_the_model_speaks_too_often(runs, held_out):
+    """Its belief in no answer is taken down; the threshold makes up for that, and an answer among others stays one."""
+    predictor, examples = load(runs("answering").folder), held_out("answering")
+    before = predictor.score(examples)[0]["scores"]["answer_f1"]["value"]
+    predictor.threshold -= 30
+    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] < before  # it always answers now
+    predictor.threshold = predictor.best_threshold(examples)
+    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] >= before
+    facts = json.loads((runs("answering").folder / "model/config.json").read_text())["jumok"]
+    assert facts.get("threshold", 0.0) == load(runs("answering").folder).threshold
 
 
 def test_answers_are_shown_with_their_places_and_shares(runs):
