@@ -66,12 +66,12 @@ def corpora(tmp_path_factory) -> Path:
     for corpus, types in {**sets, "bc5cdr": named}.items():
         recipe = (ROOT / f"recipes/{corpus}/minilm.toml").read_text("utf-8")
         for k, name in enumerate(re.findall(rf'"{corpus}/(.+?)"', recipe)):
-            write(folder / corpus / name, conll(60 if k else 300, k, types))
+            write(folder / corpus / name, conll(20 if k else 200, k, types))
     for k, name in enumerate(("train.jsonl.gz", "dev.jsonl", "test.jsonl.gz")):
-        write(folder / "chemprot" / name, relations(60 if k else 300, k))
-    abstracts = [" ".join(said(*sentence(rng)) for _ in range(2)) for _ in range(720)]
-    write(folder / "biomed_abstracts/train.txt.gz", "\n".join(abstracts[:700]))
-    write(folder / "biomed_abstracts/valid.txt", "\n".join(abstracts[700:]))
+        write(folder / "chemprot" / name, relations(20 if k else 300, k))
+    abstracts = [" ".join(said(*sentence(rng)) for _ in range(2)) for _ in range(520)]
+    write(folder / "biomed_abstracts/train.txt.gz", "\n".join(abstracts[:500]))
+    write(folder / "biomed_abstracts/valid.txt", "\n".join(abstracts[500:]))
     write(folder / "wikitext2/valid.txt.gz", "\n\n".join(f"a dog sees {n} cats .\nit runs away ." for n in range(30)))
     return folder
 
@@ -96,7 +96,8 @@ def test_from_weights_to_a_table(corpora, tmp_path):
     ):
         shutil.copytree(ROOT / name, tmp_path / name)
     smaller = {"steps = 800": "steps = 20", "warmup = 80": "warmup = 0.1", "new_pieces = 1000": "new_pieces = 3"}
-    smaller |= {"batch_tokens = 2048": "batch_tokens = 256", "epochs = 10": "epochs = 4"}
+    smaller |= {"batch_tokens = 2048": "batch_tokens = 256", "batch_tokens = 1024": "batch_tokens = 256"}
+    smaller |= {"epochs = 10": "epochs = 4", "_every = 0.1": "_every = 0.5", "_every = 0.2": "_every = 0.5"}
     for recipe in (tmp_path / "recipes").rglob("*.toml"):  # a body that knows nothing learns fast, or not in a minute
         text = re.sub(r"learning_rate = \S+?,", "learning_rate = 2e-3,", recipe.read_text("utf-8"))
         for old, new in smaller.items():
