@@ -1,17 +1,19 @@
 """Fine-tuning: examples a second, against transformers' Trainer with its defaults, from the same weights.
 
-    JUMOK_DATA=... python benchmarks/finetuning.py runs/minilm [--rounds 8]
+    JUMOK_DATA=... python benchmarks/finetuning.py runs/minilm [--rounds 6]
 
 SST-2 as a classifier and JNLPBA as a tagger. The Trainer has its own defaults: batches of 8 in the order of a shuffle,
-padded to the longest of each (DataCollatorWithPadding, DataCollatorForTokenClassification), AdamW; and once batches
-of as many examples as jumok's have on average, which is not its default. Both read texts that are cut into pieces
-beforehand; both train on as many examples in a round, with dropout as published. Two threads. Needs `pip install
-accelerate`, without which there is no Trainer.
+padded to the longest of each (DataCollatorWithPadding, DataCollatorForTokenClassification), AdamW, dropout as
+published. It stands beside jumok with that dropout and beside the recipe as it is, which drops no attention weights;
+and once it is given both of the recipe's advantages, no dropout there and as many examples a batch as jumok has on
+average. All read texts that are cut into pieces beforehand and train on as many examples in a round. Two threads.
+Needs `pip install accelerate`, without which there is no Trainer.
 """
 
 import argparse
 import os
 from collections.abc import Callable, Iterator
+from copy import copy
 from dataclasses import asdict, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,7 +41,8 @@ from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.transfer import begin_with, read_start
 
 RECIPES = Path(__file__).parent.parent / "recipes"
-EXAMPLES = 768  # of a round
+EXAMPLES = 512  # of a round
+PUBLISHED = 0.1  # dropout of attention weights, Devlin et al.
 
 
 class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
@@ -79,10 +82,11 @@ def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[
             sizes.append(len(examples))
             yield examples
 
-    object.__setattr__(task, "batches", counted)
+    counting = copy(task)
+    object.__setattr__(counting, "batches", counted)
     steps = train(
         model,
-        task,
+        counting,
         config.resolved(lambda epoch: never),
         optimizer=make_optimizer(model, config.optimizer),
         peak_rate=peak_rate(config.optimizer, d_model=recipe.model.d_model),
@@ -99,14 +103,14 @@ def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[
     return work
 
 
-def theirs(weights: Path, task: Any, kind: str, folder: Path, batch: int) -> Callable[[], object]:
+def theirs(weights: Path, task: Any, kind: str, folder: Path, batch: int, **changed: float) -> Callable[[], object]:
     """A round of a Trainer of its own: its model, optimizer and loaders are made anew, which is little beside it."""
     tokenizer = AutoTokenizer.from_pretrained(weights)
     if kind == "classification":
-        model = AutoModelForSequenceClassification.from_pretrained(weights, num_labels=task.width)
+        model = AutoModelForSequenceClassification.from_pretrained(weights, num_labels=task.width, **changed)
         collator: Any = DataCollatorWithPadding(tokenizer)
     else:
-        model = AutoModelForTokenClassification.from_pretrained(weights, num_labels=task.width)
+        model = AutoModelForTokenClassification.from_pretrained(weights, num_labels=task.width, **changed)
         collator = DataCollatorForTokenClassification(tokenizer)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -126,25 +130,36 @@ def measure(name: str, weights: Path, rounds: int) -> list[Row]:
     recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}"])
     task: Any = prepare(recipe, cache_folder())
     kind, model = recipe.task.kind, weights / "model"
-    sizes: list[int] = []
+    published = replace(recipe, model=replace(recipe.model, attention_dropout=PUBLISHED))
+    sizes: dict[str, list[int]] = {"recipe": [], "published": []}
     with TemporaryDirectory() as folder:
-        run = ours(recipe, task, Path(folder) / "ours", sizes)
-        for _ in range(2):  # how many examples a batch of ours has
-            run()
-        usual = round(float(np.mean(sizes)))
         works = {
-            "jumok": run,
+            "recipe": ours(recipe, task, Path(folder) / "recipe", sizes["recipe"]),
+            "published": ours(published, task, Path(folder) / "published", sizes["published"]),
             "defaults": theirs(model, task, kind, Path(folder) / "defaults", 8),
-            "large": theirs(model, task, kind, Path(folder) / "large", usual),
         }
-        before = len(sizes)
+        works["recipe"]()  # says how many examples a batch of ours has
+        usual = round(float(np.mean(sizes["recipe"])))
+        works["helped"] = theirs(
+            model,
+            task,
+            kind,
+            Path(folder) / "helped",
+            usual,
+            attention_probs_dropout_prob=recipe.model.attention_dropout,
+        )
+        before = {work: len(found) for work, found in sizes.items()}
         times = interleave(works, rounds=rounds, repeat={})
-    per_round = sum(sizes[before:]) / (rounds + 1)
-    examples = {"jumok": per_round, "defaults": EXAMPLES // 8 * 8, "large": max(EXAMPLES // usual, 1) * usual}
+    examples = {work: sum(found[before[work] :]) / (rounds + 1) for work, found in sizes.items()}
+    examples |= {"defaults": EXAMPLES // 8 * 8, "helped": max(EXAMPLES // usual, 1) * usual}
     speed = {work: [examples[work] / each for each in found] for work, found in times.items()}
     rows = []
-    for peer, said, target in (("defaults", "batches of 8, its default", 1.5), ("large", f"batches of {usual}", None)):
-        ratio, low, high = middle([a / b for a, b in zip(speed["jumok"], speed[peer], strict=True)])
+    for mine, peer, said, target in (
+        ("published", "defaults", "batches of 8, its default, both with dropout as published", 1.5),
+        ("recipe", "defaults", "the same, ours as the recipe is, without dropout of attention weights", None),
+        ("recipe", "helped", f"batches of {usual}, both without dropout of attention weights", None),
+    ):
+        ratio, low, high = middle([a / b for a, b in zip(speed[mine], speed[peer], strict=True)])
         rows.append(
             Row(
                 work=f"fine-tuning, {name}, {recipe.model.kind} of {recipe.model.d_model}",
@@ -153,7 +168,7 @@ def measure(name: str, weights: Path, rounds: int) -> list[Row]:
                 low=low,
                 high=high,
                 target=target,
-                unit_jumok=f"{np.median(speed['jumok']):.1f} examples/s",
+                unit_jumok=f"{np.median(speed[mine]):.1f} examples/s",
                 unit_peer=f"{np.median(speed[peer]):.1f} examples/s",
             )
         )
@@ -163,7 +178,7 @@ def measure(name: str, weights: Path, rounds: int) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("weights", type=Path, help="a run of `jumok import`")
-    parser.add_argument("--rounds", type=int, default=8)
+    parser.add_argument("--rounds", type=int, default=6)
     given = parser.parse_args()
     if "JUMOK_DATA" not in os.environ:
         parser.error("JUMOK_DATA names the folder of sst2 and jnlpba")
