@@ -52,10 +52,13 @@ format: install ## Format and mend what can be mended
 	$(BIN)/ruff format src tests benchmarks docs
 	$(BIN)/ruff check --fix src tests benchmarks docs
 
-bench: install ## The benchmarks; results in benchmarks/results
+bench: install ## The benchmarks; results in benchmarks/results. With JUMOK_DATA and WEIGHTS=RUN, those on corpora too
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/recurrent.py
 	$(BIN)/python benchmarks/memory.py
+	test -z "$$JUMOK_DATA" || $(BIN)/python benchmarks/pretraining.py
+	test -z "$(WEIGHTS)" || $(BIN)/pip install --quiet "accelerate>=1.15"
+	test -z "$(WEIGHTS)" || $(BIN)/python benchmarks/finetuning.py $(WEIGHTS)
 
 golden: install ## Write the golden losses anew; look at the difference before you commit it
 	$(BIN)/python tests/golden/record.py
