@@ -53,11 +53,10 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     for split in found[parts[0]]:
         results = [found[part][split] for part in parts]
         names = [name for name in results[0]["scores"] if all(name in result["scores"] for result in results)]
-        scores[split] = {
-            "sentences": results[0]["sentences"],
-            "parts": parts,
-            "scores": {name: mean_of(name, [r["scores"][name]["value"] for r in results], kind) for name in names},
-        }
+        scores[split] = {"sentences": results[0]["sentences"], "parts": parts, "scores": results[0]["scores"]}
+        if len(parts) > 1:  # one training alone keeps the interval of its test set
+            values = {name: [result["scores"][name]["value"] for result in results] for name in names}
+            scores[split]["scores"] = {name: mean_of(name, values[name], kind) for name in names}
         for key in ("baselines", "calibration_error", "calibration_error_before"):
             if key in results[0]:
                 scores[split][key] = _mean_tree([result[key] for result in results])
@@ -75,8 +74,8 @@ def _copy(model: Path, building: Path) -> None:
 def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
     """The mean of several trainings, with the interval in which Student's t says that it would lie with more."""
     mean, n = fmean(values), len(values)
-    deviation = stdev(values) if n > 1 else 0.0
-    t = (_STUDENT[n - 2] if n - 2 < len(_STUDENT) else 1.96) if n > 1 else 0.0
+    deviation = stdev(values)
+    t = _STUDENT[n - 2] if n - 2 < len(_STUDENT) else 1.96
     half = t * deviation / n**0.5
     return {
         "name": name,

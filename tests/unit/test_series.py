@@ -74,6 +74,18 @@ def test_the_interval_is_students(n: int) -> None:
     assert found["deviation"] == pytest.approx(stats.tstd(values), abs=1e-4)
 
 
+def test_one_training_keeps_the_interval_of_its_test_set(tmp_path: Path, table: Path) -> None:
+    score = {"name": "accuracy", "value": 90.0, "low": 88.0, "high": 92.0, "n": 400, "signature": "bootstrap"}
+    (tmp_path / "seed-7/model").mkdir(parents=True)
+    (tmp_path / "seed-7/recipe.json").write_text("{}")
+    (tmp_path / "seed-7/events.jsonl").write_text("")
+    (tmp_path / "seed-7/scores.json").write_text(
+        json.dumps({"test": {"sentences": 400, "scores": {"accuracy": score}}})
+    )
+    gather(recipe(table, seeds=[7]), tmp_path, ["seed-7"])
+    assert json.loads((tmp_path / "scores.json").read_text())["test"]["scores"]["accuracy"] == score
+
+
 @pytest.mark.parametrize(("metric", "values", "best"), [("accuracy", (70, 91), 1), ("perplexity", (1.2, 3.0), 0)])
 def test_the_model_of_all_is_the_best_on_dev(tmp_path: Path, table: Path, metric: str, values: Any, best: int) -> None:
     parts = ["seed-1", "seed-2"]
