@@ -80,10 +80,11 @@ def prepare_tagging(recipe: Recipe, data: AnyTagged, cache: Path) -> TaggingTask
     texts = Texts(train, lambda example: [example.text if isinstance(example, Marked) else " ".join(example.words)])
     tokenizer, long_texts = _tokenizer(recipe, texts, "tagged", train, cache), _long_texts(data)
     tags, units = collect_tags(train)
+    particles: list[str] = units.get("particles", [])
     shards = open_shards(
         cache,
-        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
-        lambda facts: encode_tagged(train, tokenizer, tags, long_texts, facts),
+        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts), *particles],
+        lambda facts: encode_tagged(train, tokenizer, tags, frozenset(particles), long_texts, facts),
         fields=("text", "first", "tag"),
         vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
     )

@@ -53,6 +53,7 @@ class Tagger:
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.labels: list[str] = facts["labels"]
         self.units: dict[str, Any] = facts.get("units", {"units": "words", "peel": True})
+        self.particles = frozenset(self.units.get("particles", []))
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
 
@@ -63,7 +64,7 @@ class Tagger:
         """In the order of the texts. What carries a tag in them is what did in training."""
         refuse_options(options, "a tagger")
         if self.units["units"] == "pieces":
-            reads = [read_pieces(self.tokenizer, text) for text in texts]
+            reads = [read_pieces(self.tokenizer, text, self.particles) for text in texts]
         else:
             reads = [read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"])) for text in texts]
         return self._tag(texts, reads, done)
@@ -90,7 +91,7 @@ class Tagger:
 
     def _tag_examples(self, examples: Sequence[Example], done: Done) -> list[TaggedText]:
         texts = [example.text if isinstance(example, Marked) else " ".join(example.words) for example in examples]
-        reads = [read_example(self.tokenizer, example) for example in examples]
+        reads = [read_example(self.tokenizer, example, self.particles) for example in examples]
         return self._tag(texts, reads, done)
 
     def score(

@@ -1,7 +1,8 @@
 """Tagging: every unit of a text gets a tag; entities are runs of tags."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import PREDICT_TOKENS, Page, make_page, pages
-from jumok.tasks.units import Read, in_characters, is_peeled, read_example, tags_of, windows_of
+from jumok.tasks.units import Read, in_characters, is_peeled, particles_of, read_example, tags_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
@@ -53,12 +54,14 @@ class Batch:
 def collect_tags(corpus: Corpus[Example]) -> tuple[list[str], dict[str, Any]]:
     """The tags of the training data, `O` first; and what its units are, for the text that is to be tagged later."""
     tags: set[str] = set()
+    particles: set[str] = set()
     attached = alone = 0
     marked = False
     for example in corpus:
         if isinstance(example, Marked):
             marked = True
             tags |= {"O", *(f"{prefix}-{mark.label}" for mark in example.marks for prefix in "BI")}
+            particles |= {*particles_of(example)}
             continue
         tags |= set(example.tags)
         more = is_peeled(example.words)
@@ -66,19 +69,26 @@ def collect_tags(corpus: Corpus[Example]) -> tuple[list[str], dict[str, Any]]:
     if len(tags) < 2:
         right = "at least two tags to tell apart"
         raise DataError(f"{len(tags)} tag in the training data", where=corpus.name, right=right)
-    units = {"units": "pieces" if marked else "words", "peel": alone > attached}
+    units = (
+        {"units": "pieces", "particles": sorted(particles)} if marked else {"units": "words", "peel": alone > attached}
+    )
     return sorted(tags, key=lambda tag: (tag != "O", tag)), units
 
 
 def encode_tagged(
-    corpus: Corpus[Example], tokenizer: Tokenizer, tags: Sequence[str], long_texts: LongTexts, facts: dict[str, Any]
+    corpus: Corpus[Example],
+    tokenizer: Tokenizer,
+    tags: Sequence[str],
+    particles: Collection[str],
+    long_texts: LongTexts,
+    facts: dict[str, Any],
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Ids, places of the units and their tags of every window; `facts` counts what is left out, and long texts."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "inexact": 0}
     number = {tag: i for i, tag in enumerate(tags)}
     for example in corpus:
         facts["read"] += 1
-        read, gold, inexact = aligned(tokenizer, example)
+        read, gold, inexact = aligned(tokenizer, example, particles)
         facts["inexact"] += inexact
         if not read.units:
             facts["empty"] += 1
@@ -93,9 +103,9 @@ def encode_tagged(
         raise DataError(what, where=corpus.name, right="at least one text to train on")
 
 
-def aligned(tokenizer: Tokenizer, example: Example) -> tuple[Read, list[str], int]:
+def aligned(tokenizer: Tokenizer, example: Example, particles: Collection[str] = ()) -> tuple[Read, list[str], int]:
     """The pieces of an example, the tags of its units, and how many of its marks do not fit its pieces."""
-    read = read_example(tokenizer, example)
+    read = read_example(tokenizer, example, particles)
     if isinstance(example, Marked):
         tags, inexact = tags_of(example.marks, read.units)
         return read, tags, inexact
@@ -116,8 +126,12 @@ class TaggingTask(OneTextTask[Example]):
     def facts(self) -> dict[str, Any]:
         return {"units": self.units}
 
+    @cached_property
+    def particles(self) -> frozenset[str]:
+        return frozenset(self.units.get("particles", []))
+
     def __post_init__(self) -> None:
-        gold = (tag for example in self.dev for tag in aligned(self.tokenizer, example)[1])
+        gold = (tag for example in self.dev for tag in aligned(self.tokenizer, example, self.particles)[1])
         if not any(tag in self.labels for tag in gold):
             right = f"tags such as {', '.join(self.labels)}"
             raise DataError("no tag of dev occurs in the training data", where=self.dev[0].where, right=right)
@@ -142,7 +156,7 @@ class TaggingTask(OneTextTask[Example]):
     def evaluate(self, model: AnyTagger) -> dict[str, float]:
         """Dev perplexity and accuracy of the tags, and span F1, which of marked texts is one of characters."""
         number = {tag: i for i, tag in enumerate(self.labels)}
-        reads, gold, _ = zip(*(aligned(self.tokenizer, example) for example in self.dev), strict=True)
+        reads, gold, _ = zip(*(aligned(self.tokenizer, example, self.particles) for example in self.dev), strict=True)
         found = tag_units([model], self.tokenizer, reads, self.labels, self.long_texts)
         # A tag that was never trained on has no probability to look at.
         losses = [

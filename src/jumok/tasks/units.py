@@ -2,12 +2,13 @@
 
 Labels meet pieces once, here, by character offsets. In columns of words a unit is a word, for which its first piece
 speaks. Where entities are marked by characters every piece is a unit, so that an entity may end inside a word, as
-Korean ones do before a particle.
+Korean ones do before a particle: what follows entities within their words in the training data, such as 는 or 에서, is
+cut off every word that ends with it, then and later.
 """
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from jumok.text.labelled import Tagged
 from jumok.text.tokenizer import Tokenizer
 
 Range = tuple[int, int]
+_PARTICLE = re.compile(r"[가-힣]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +42,17 @@ def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range]) -> Read:
     return Read(ids, list(words), firsts)
 
 
-def read_pieces(tokenizer: Tokenizer, text: str) -> Read:
+def particles_of(example: Marked) -> Iterator[str]:
+    """The Hangul that follows entities within their words."""
+    for mark in example.marks:
+        rest = _PARTICLE.match(unicodedata.normalize("NFC", example.text[mark.end :]))
+        if rest:
+            yield rest[0]
+
+
+def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = ()) -> Read:
     """Every piece that has characters of its own; of several for one character, the first."""
-    encoded = tokenizer.encode_with_offsets(text)
+    encoded = tokenizer.encode_with_offsets(text, particles)
     units: list[Range] = []
     firsts: list[int] = []
     for i, (start, end) in enumerate(encoded.offsets):
@@ -53,9 +63,9 @@ def read_pieces(tokenizer: Tokenizer, text: str) -> Read:
     return Read(encoded.ids, units, firsts)
 
 
-def read_example(tokenizer: Tokenizer, example: Tagged | Marked) -> Read:
+def read_example(tokenizer: Tokenizer, example: Tagged | Marked, particles: Collection[str] = ()) -> Read:
     if isinstance(example, Marked):
-        return read_pieces(tokenizer, example.text)
+        return read_pieces(tokenizer, example.text, particles)
     return read_words(tokenizer, " ".join(example.words), places_of(example.words))
 
 

@@ -5,11 +5,14 @@ opens here. Special tokens are never matched in a user's text.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import itertools
+import re
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import tokenizers
+from tokenizers.models import WordPiece
 
 from jumok.errors import CheckpointError, DataError
 from jumok.text.normalise import compose_with_spans
@@ -76,19 +79,47 @@ class Tokenizer:
             _refuse_surrogates(text)
         return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
 
-    def encode_with_offsets(self, text: str) -> Encoded:
-        """Character offsets into `text` as given, also where normalisation joined characters."""
+    def encode_with_offsets(self, text: str, endings: Collection[str] = ()) -> Encoded:
+        """Character offsets into `text` as given, also where normalisation joined characters. No piece reaches into one
+        of the `endings` of its word, if the vocabulary has pieces for both parts."""
         _refuse_surrogates(text)
         composed, spans = compose_with_spans(text)
         encoding = self._backend.encode(composed, add_special_tokens=False)
-        offsets = []
-        for piece, (start, end) in zip(encoding.tokens, encoding.offsets, strict=True):
+        cuts = _before_endings(composed, endings) if endings else set()
+        ids: list[int] = []
+        offsets: list[tuple[int, int]] = []
+        for number, piece, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
             # A piece that carries its word's leading space points at the word; a bare space at nothing.
             while start < end and composed[start] in WHITE_SPACE:
                 start += 1
             end = start if piece == SPACE else end
-            offsets.append((spans[start][0], spans[end - 1][1] if end > start else spans[start][0]))
-        return Encoded(encoding.ids, offsets)
+            edges = [start, *(cut for cut in range(start + 1, end) if cut in cuts), end]
+            for part, start, end in self._divided(number, piece, composed, edges):
+                ids.append(part)
+                offsets.append((spans[start][0], spans[end - 1][1] if end > start else spans[start][0]))
+        return Encoded(ids, offsets)
+
+    def _divided(self, number: int, piece: str, text: str, edges: list[int]) -> list[tuple[int, int, int]]:
+        """A piece as several that end at the edges, the longest that the vocabulary has; else itself."""
+        whole = [(number, edges[0], edges[-1])]
+        lead = next((mark for mark in (WORDPIECE_PREFIX, SPACE) if piece.startswith(mark)), "")
+        body = text[edges[0] : edges[-1]] if number == self.unk_id else piece.removeprefix(lead)
+        if len(edges) == 2 or len(body) != edges[-1] - edges[0]:  # bytes, or normalised to another length
+            return whole
+        going_on = WORDPIECE_PREFIX if isinstance(self._backend.model, WordPiece) else ""
+        found: list[tuple[int, int, int]] = []
+        for first, last in itertools.pairwise(edges):
+            while first < last:
+                said = body[first - edges[0] : last - edges[0]]
+                for n in range(len(said), 0, -1):
+                    known = self._backend.token_to_id((going_on if found else lead) + said[:n])
+                    if known is not None or number == self.unk_id and n == 1:
+                        break
+                else:
+                    return whole
+                found.append((self.unk_id if known is None else known, first, first + n))
+                first += n
+        return found
 
     def decode(self, ids: Sequence[int]) -> str:
         pieces = [i for i in ids if i not in (self.start_id, self.end_id, self.pad_id)]
@@ -170,6 +201,18 @@ class Tokenizers:
 
     def encode_target(self, text: str) -> list[int]:
         return [*self.target.encode(text), EOS_ID]
+
+
+def _before_endings(text: str, endings: Collection[str]) -> set[int]:
+    """Where an ending of a word begins, or one that another follows: 서울-에서-는. A word is never all ending."""
+    found: set[int] = set()
+    longest = max(map(len, endings))
+    for word in re.finditer(r"\w+", text):
+        for start in range(word.end() - 1, word.start(), -1):
+            ends = (end for end in range(start + 1, min(start + longest, word.end()) + 1))
+            if any((end in found or end == word.end()) and text[start:end] in endings for end in ends):
+                found.add(start)
+    return found
 
 
 def _refuse_surrogates(text: str) -> None:

@@ -234,7 +234,7 @@ def test_tags_stand_in_an_order_that_does_not_follow_the_file():
 
 def test_marked_texts_have_a_tag_to_begin_with_and_one_to_go_on():
     corpus = Sentences([Marked("abc", [Mark(0, 1, "Y")], ""), Marked("a", [Mark(0, 1, "X")], "")])
-    assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], {"units": "pieces", "peel": False})
+    assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], {"units": "pieces", "particles": []})
 
 
 @pytest.mark.parametrize(("words", "peel"), [(["He", "left", "."], True), (["He", "left."], False), (["a"], False)])

@@ -1,5 +1,6 @@
 """Where tags meet pieces: by characters, whatever the script, once for every unit."""
 
+import itertools
 import unicodedata
 from random import Random
 
@@ -16,6 +17,7 @@ from jumok.tasks.tagging import aligned, tag_units
 from jumok.tasks.units import (
     in_characters,
     is_peeled,
+    particles_of,
     places_of,
     read_example,
     read_pieces,
@@ -224,6 +226,57 @@ def test_examples_are_read_as_they_are_marked():
     assert read_example(LETTERS, marked) == read_pieces(LETTERS, "Ada는")
     tagged = Tagged(["Ada", "lives"], ["B-PER", "O"], "")
     assert read_example(LETTERS, tagged) == read_words(LETTERS, "Ada lives", [(0, 3), (4, 9)])
+
+
+# particles
+
+PARTICLES = frozenset({"는", "에서", "까지", "의", "이"})
+NAMES = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=200), ["김민서는 서울에서 부산까지"] * 9, BERT)
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_a_piece_never_reaches_from_a_name_into_its_particle(form):
+    text = unicodedata.normalize(form, "김민서는 서울에서는 부산까지, 뷁의 의")
+
+    def units(particles):
+        read = read_pieces(NAMES, text, particles)
+        return [unicodedata.normalize("NFC", text[start:end]) for start, end in read.units], NAMES.pieces(read.ids)
+
+    whole, _ = units(())
+    assert whole[:3] == ["김민서는", "서울에서", "는"]
+    cut, pieces = units(PARTICLES)
+    joined = "|".join(cut)
+    for word in ("는|서", "에서|는|", "까지|,", "뷁|의|의"):
+        assert word in joined
+    assert {"##는", "##까지"} <= {*pieces}  # a part that goes on with its word is marked so
+    assert "".join(cut) == unicodedata.normalize("NFC", text).replace(" ", "")
+
+
+def test_what_follows_names_in_their_words_is_learned_from_the_marks():
+    text = "김민서는 서울에서, IL-2의 Ada's 부산"
+    marks = [
+        Mark(text.index(name), text.index(name) + len(name), "X") for name in ("김민서", "서울", "IL-2", "Ada", "부산")
+    ]
+    assert [*particles_of(Marked(text, marks, ""))] == ["는", "에서", "의"]
+    example = Marked(text[:9], marks[:2], "")
+    assert aligned(NAMES, example)[2] == 2
+    read, tags, inexact = aligned(NAMES, example, PARTICLES)
+    assert (in_characters(tags, read.units), inexact) == ([("X", 0, 3), ("X", 5, 7)], 0)
+
+
+@each_tokenizer
+@given(text=texts)
+def test_dividing_pieces_covers_the_same_characters(tokenizer, text):
+    def covered(units):
+        return {i for start, end in units for i in range(start, end)}
+
+    whole, cut = read_pieces(tokenizer, text), read_pieces(tokenizer, text, PARTICLES | {"a", "b", "글"})
+    assert covered(whole.units) == covered(cut.units)
+    assert all(before[1] <= after[0] for before, after in itertools.pairwise(cut.units))
+
+
+def test_very_many_particles_are_cut_off_in_time():
+    assert len(read_pieces(NAMES, "서" + "는" * 200_000, PARTICLES).units) >= 1
 
 
 # windows
