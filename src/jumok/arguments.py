@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, cast
@@ -10,10 +10,11 @@ from typing import Any, cast
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.shards import in_chunks
 from jumok.data.sources import other_files
-from jumok.errors import CheckpointError, DataError, InputError
-from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, load
+from jumok.errors import CheckpointError, DataError, InputError, JumokError
+from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
 from jumok.prepare import read_split
 from jumok.recipe import Recipe, asked_options, parse_recipe
+from jumok.tasks.predict import Line, Notes, note_long, noted_later
 from jumok.tasks.tagger import Found
 from jumok.text.formats import decoded, read_lines
 from jumok.train.folder import RunFolder
@@ -63,23 +64,32 @@ def options(overrides: list[str] | None) -> dict[str, Any]:
     return asked_options(overrides or [])
 
 
-def input_batches(file: Path | None, size: int = 512) -> Iterator[list[str]]:
+def input_batches(file: Path | None, size: int = 512) -> Iterator[list[Line]]:
     """Lines of a file, or of stdin as they arrive: whoever writes a line there is answered before the next one."""
     if file is not None:
-        yield from in_chunks(read_lines(file), size)
+        yield from in_chunks(_numbered(read_lines(file), f"{file}:"), size)
         return
     rest, first = b"", 1
     stdin = cast(BufferedReader, sys.stdin.buffer)
     while block := stdin.read1(1 << 16):
         *lines, rest = (rest + block).split(b"\n")
-        yield from in_chunks(decoded([line + b"\n" for line in lines], "stdin", first=first), size)
+        texts = decoded([line + b"\n" for line in lines], "stdin", first=first)
+        yield from in_chunks(_numbered(texts, "line ", first), size)
         first += len(lines)
     if rest:
-        yield list(decoded([rest], "stdin", first=first))
+        yield list(_numbered(decoded([rest], "stdin", first=first), "line ", first))
 
 
-def stream_to_stdout(predictor: Predictor, batches: Iterator[list[str]], asked: dict[str, Any]) -> None:
-    """Every line and what comes after it, bit by bit as it is written."""
+def _numbered(texts: Iterator[str], source: str, first: int = 1) -> Iterator[Line]:
+    return (Line.at(text, f"{source}{number}") for number, text in enumerate(texts, start=first))
+
+
+def stream_to_stdout(
+    predictor: Predictor, batches: Iterator[Sequence[str]], asked: dict[str, Any], *, beside: dict[str, Any]
+) -> None:
+    """Every line and what comes after it, bit by bit as it is written, which goes with none of the options `beside`."""
+    if given := ", ".join(option for option, value in beside.items() if value):
+        raise InputError(f"text that is shown while it is written goes without {given}", where="--stream")
     if not isinstance(predictor, Generator):
         raise InputError("only a language model writes on bit by bit", where="--stream", right="a run of one")
     for lines in batches:
@@ -92,12 +102,11 @@ def stream_to_stdout(predictor: Predictor, batches: Iterator[list[str]], asked: 
             sys.stdout.flush()
 
 
-def stored_baselines(run: Path, split: str) -> dict[str, Any]:
-    """What the baselines scored when the run was trained, if it has any."""
+def stored_beside(run: Path, split: str) -> dict[str, Any]:
+    """What the baselines scored when the run was trained, and the weights that it began with, if it has any."""
     path = RunFolder(run).scores
     scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    found = scores.get(split, {}).get("baselines")
-    return {"baselines": found} if found else {}
+    return {key: found for key, found in scores.get(split, {}).items() if key in ("baselines", "before")}
 
 
 def finders(predictor: Predictor, entities: list[Path] | None, types: list[str] | None) -> dict[str, Any]:
@@ -119,12 +128,28 @@ def finders(predictor: Predictor, entities: list[Path] | None, types: list[str] 
 
 
 def predictions(
-    predictor: Predictor, batches: Iterator[list[str]], asked: dict[str, Any], *, prefix: str | None = None
+    predictor: Predictor, batches: Iterator[Sequence[str]], asked: dict[str, Any], *, prefix: str | None = None
 ) -> Iterator[tuple[str, Any]]:
-    """Every line with what comes of it."""
-    for lines in batches:
-        forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
-        yield from zip(lines, predictor.predict(lines, **forced, **asked), strict=True)
+    """Every line with what comes of it; how many were too long is said once, in the end."""
+    if prefix is not None and not isinstance(predictor, Translator):
+        raise InputError("only a translator is told how to begin", where="--prefix", right="a run of translation")
+    notes: Notes = {}
+    try:
+        for lines in batches:
+            forced: dict[str, Any] = {} if prefix is None else {"prefixes": [prefix] * len(lines)}
+            try:
+                with noted_later(notes):
+                    outputs = predictor.predict(lines, **forced, **asked)
+            except JumokError:
+                if len(lines) == 1:
+                    raise
+                # The lines before the one that cannot be answered are.
+                yield from predictions(predictor, ([line] for line in lines), asked, prefix=prefix)
+                raise
+            yield from zip(lines, outputs, strict=True)
+    finally:
+        for became, (long, n) in notes.items():
+            note_long(long, n, became)
 
 
 def table_lines(predicted: Iterator[tuple[str, Any]], form: str) -> Iterator[str]:

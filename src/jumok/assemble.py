@@ -42,6 +42,8 @@ from jumok.models import (
 )
 from jumok.prepare import AnyTask, cache_folder, prepare
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
+from jumok.tasks.answering import AnsweringTask
+from jumok.tasks.choice import ChoiceTask
 from jumok.tasks.encoder import Encoder
 from jumok.tasks.language_model import LanguageModelTask
 from jumok.tasks.one_text import OneTextTask
@@ -195,7 +197,9 @@ def _left_out(task: AnyTask) -> list[str]:
     notes = [f"left out of {counted['read']:,} training examples: {', '.join(dropped)}"] if dropped else []
     if counted.get("long") and not isinstance(task, TranslationTask | LanguageModelTask | PretrainingTask):
         how = NEAR if isinstance(task, RelationTask) else None
-        notes.append(task.long_texts.say(counted["long"], counted["read"], how))
+        notes.append(f"{counted['long']:,} of {counted['read']:,} {task.long_texts.became(how)}")
+    if isinstance(task, AnsweringTask | ChoiceTask) and counted.get("cut"):
+        notes.append(f"{counted['cut']:,} of {counted['read']:,} {task.long_texts.became_cut(task.asked)}")
     if counted.get("inexact"):
         notes.append(f"{counted['inexact']:,} marks begin or end inside a piece: the whole piece gets their tag")
     return notes

@@ -48,9 +48,10 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     if reason is not None:
         opens = f"Only jumok opens this folder ({reason}):"
     rows = [
-        f"| {split} | {score['name']} | {score['value']:.2f} | {score['low']:.2f} – {score['high']:.2f}"
+        f"| {split}{when} | {score['name']} | {score['value']:.2f} | {score['low']:.2f} – {score['high']:.2f}"
         f" | {score['n']} | `{score['signature']}` |"
-        for split, result in scores.items()
+        for split, both in scores.items()
+        for when, result in ((", before", both.get("before", {"scores": {}})), ("", both))
         for score in result["scores"].values()
     ]
     tree = recipe_tree(recipe)

@@ -33,7 +33,7 @@ talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe.")
 ]
-Decoding = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of [decode].")]
+Decoding = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of \\[decode].")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]
@@ -116,10 +116,14 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
-    from jumok.arguments import options, splits, stored_baselines
+    from jumok.arguments import options, splits, stored_beside
     from jumok.predictor import load
-    from jumok.report import print_findings, print_scores, progress_bar
+    from jumok.report import print_findings, print_scores, print_which_model, progress_bar
+    from jumok.series import refuse_other_test_data
 
+    for other in ensemble or [] if not data else []:
+        refuse_other_test_data(run, other)
+    print_which_model(talk, run)
     predictor = load(run, *(ensemble or []))
     results: dict[str, Any] = {}
     findings = {}
@@ -127,7 +131,7 @@ def evaluate(
         with progress_bar(talk, split, len(examples), quiet=as_json) as done:
             results[split], outputs = predictor.score(examples, done=done, **options(overrides))
         if not data:
-            results[split] |= stored_baselines(run, split)
+            results[split] |= stored_beside(run, split)
         findings[split] = _examined(examples, outputs)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
@@ -173,12 +177,13 @@ def predict(
     predicted = predictions(predictor, input_batches(file), asked, prefix=prefix)
     if picture is not None:
         predicted = draw_found(predictor, predicted, picture, raw_text=bool(entities))
+    if stream:
+        beside = {"--json": as_json, "--prefix": prefix, "--table": table, "--picture": picture}
+        stream_to_stdout(predictor, input_batches(file), asked, beside=beside)
+        return
     if table:
         for line in table_lines(predicted, table):
             typer.echo(line)
-        return
-    if stream:
-        stream_to_stdout(predictor, input_batches(file), asked)
         return
     found: list[dict[str, Any]] = []
     for line, output in predicted:
@@ -234,8 +239,13 @@ def compare(
     """Is the second run better than the first? Paired tests on the same sentences."""
     from jumok.arguments import options, splits
     from jumok.predictor import load
-    from jumok.report import print_comparisons, progress_bar
+    from jumok.report import print_comparisons, print_which_model, progress_bar
+    from jumok.series import refuse_other_test_data
 
+    if not data:
+        refuse_other_test_data(first, second)
+    for run in (first, second):
+        print_which_model(talk, run)
     a, b = load(first), load(second)
     if type(a) is not type(b):
         raise InputError("the runs have different tasks", where=f"{first} and {second}")
@@ -291,6 +301,7 @@ def doctor(
     columns: Annotated[
         str | None, typer.Option(metavar="SOURCE,TARGET", help="Columns of a TSV file with a header.")
     ] = None,
+    overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
     """What is wrong with this data, or with this run's output or curve. Exit code 2 if something has to be mended."""
@@ -298,12 +309,13 @@ def doctor(
     from jumok.doctor import examine_data, refuse_a_mixture
     from jumok.report import print_findings
 
-    refuse_a_mixture(what, told=bool(source or target or columns))
+    refuse_a_mixture(what, told=bool(source or target or columns), overridden=bool(overrides))
     if what[0].is_dir():
         findings = _examined_run(what[0], quiet=as_json)
     else:
         with talk.status("reading"):
-            findings = examine_data(what, source=source, target=target, columns=two_columns(columns))
+            named, keys = two_columns(columns), overrides or []
+            findings = examine_data(what, source=source, target=target, columns=named, overrides=keys)
     if as_json:
         _print_json({"findings": [asdict(finding) for finding in findings]})
     else:

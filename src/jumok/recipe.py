@@ -152,6 +152,8 @@ class Recipe:
             wrong.append('features are of a run of model.kind = "elmo" or "bert", for model.kind = "rnn"')
         if self.old_domain is not None and (self.init is None or task.kind != "pretraining"):
             wrong.append('old_domain needs init and task.kind = "pretraining"')
+        if (old := self.old_domain) is not None and (not old.test or old.train or old.dev):
+            wrong.append("old_domain is scored and not learned from: it needs test, and has neither train nor dev")
         if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
             wrong.append("task.new_pieces needs init: a vocabulary of one's own has them anyway")
         for reader, key in ((c, "model"), (features, "model.features")):

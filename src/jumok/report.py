@@ -19,6 +19,7 @@ from jumok.doctor import Finding
 from jumok.errors import InputError
 from jumok.recipe import Recipe, recipe_tree
 from jumok.score.significance import Comparison
+from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.text.formats import Pair
 from jumok.train.loop import Evaluated, Event, Finished, Resumed, Saved, Step
@@ -154,10 +155,10 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
         table.add_column(name, justify="left" if name == "metric" else "right")
     for score in [*result["scores"].values(), *result.get("bleu_by_source_words", [])]:
         interval = f"{score['low']:.2f} – {score['high']:.2f}"
-        table.add_row(score["name"], f"{score['value']:.2f}", interval, str(score["n"]))
+        table.add_row(score["name"], _value(score), interval, _mean_of(score) or str(score["n"]))
     console.print(table)
     if "before" in result:
-        _print_before_and_after(console, result)
+        _print_before_and_after(console, split, result)
     for name, baseline in result.get("baselines", {}).items():
         found = ", ".join(f"{metric} {value:.2f}" for metric, value in baseline.items())
         console.print(f"  baseline, {name.replace('_', ' ')}: {found}", style="dim")
@@ -171,26 +172,53 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
 
 
 def print_short_scores(console: Console, out: Path) -> None:
-    """A line for each split: the first score, and what it is to be held against."""
+    """A line for each split: the first score, of what it is the mean, and what it is to be held against."""
     path = out / "scores.json"
     for split, result in json.loads(path.read_text("utf-8")).items() if path.exists() else ():
         name, score = next(iter(result["scores"].items()), ("", None))
         if score is None:
             continue
-        said = [f"{name} {score['value']:.2f} ({score['low']:.2f} – {score['high']:.2f})"]
+        said = [f"{name} {_value(score)} ({score['low']:.2f} – {score['high']:.2f})"]
+        said += filter(None, [_mean_of(score)])
         against = {what: found[name] for what, found in result.get("baselines", {}).items() if name in found}
         said += [f"{what.replace('_', ' ')} {value:.2f}" for what, value in against.items()]
         console.print(f"{split}: {', '.join(said)}", markup=False)
+        if "before" in result:
+            _print_before_and_after(console, split, result)
 
 
-def _print_before_and_after(console: Console, result: dict[str, Any]) -> None:
-    table = Table(title="before and after", title_justify="left", box=SIMPLE)
-    for name in ("metric", "before", "after"):
+def print_which_model(console: Console, run: Path) -> None:
+    """The scores of a series are means, but its model is one of many: whoever has it scored should know."""
+    if parts := parts_of(run):
+        said = f"{run} has the model of one of {len(parts)} trainings, the best on dev, and it alone is scored here"
+        console.print(
+            f"note: {said}; the means of {parts[0]} to {parts[-1]} are in {run / 'scores.json'}", markup=False
+        )
+
+
+def _value(score: dict[str, Any]) -> str:
+    """The mean of several trainings goes with their standard deviation."""
+    return f"{score['value']:.2f}" + (f" ± {score['deviation']:.2f}" if "deviation" in score else "")
+
+
+def _mean_of(score: dict[str, Any]) -> str:
+    """Such as "mean of 3 folds", which the signature begins with; of one training it is nothing."""
+    return score["signature"].split(",")[0] if "deviation" in score else ""
+
+
+def _print_before_and_after(console: Console, split: str, result: dict[str, Any]) -> None:
+    table = Table(title=f"{split}, before and after", title_justify="left", box=SIMPLE)
+    for name in ("metric", "before", "95 % interval", "after", "95 % interval"):
         table.add_column(name, justify="left" if name == "metric" else "right")
-    for name, score in result["scores"].items():
-        table.add_row(name, f"{result['before']['scores'][name]['value']:.2f}", f"{score['value']:.2f}")
-    table.add_row("pieces_per_word", *(f"{found['pieces_per_word']:.3f}" for found in (result["before"], result)))
+    both = result["before"], result
+    for name in result["scores"]:
+        row = [(score["value"], score["low"], score["high"]) for score in (found["scores"][name] for found in both)]
+        table.add_row(name, *(cell for value, low, high in row for cell in (f"{value:.2f}", f"{low:.2f} – {high:.2f}")))
+    before, after = (found["pieces_per_word"] for found in both)
+    table.add_row("pieces_per_word", f"{before:.3f}", "", f"{after:.3f}", "")
     console.print(table)
+    if before != after:
+        console.print("  the vocabulary has grown: before and after are scores of different pieces")
 
 
 def print_comparisons(

@@ -13,6 +13,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from jumok.data.files import FileData
+from jumok.errors import InputError
 from jumok.recipe import Recipe
 from jumok.train.checkpoint import MANIFEST, write_atomically, write_folder
 from jumok.train.folder import RunFolder
@@ -25,6 +26,12 @@ _STUDENT = (
     2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )
 # fmt: on
+_CORRELATIONS = {"mcc", "pearson", "spearman"}
+_UNBOUNDED = {*LOWER_IS_BETTER, "masked_loss"}
+"""every other score is a percentage"""
+_SHARES = ("folds", "fold", "dev_share", "test_share")
+_DECIDING = ("kind", "source", "columns", "text", "column", "format", "split_sentences")
+"""keys of the data: where the sides of examples are decided by a hash, and what it is the hash of"""
 
 
 def series(recipe: Recipe) -> dict[str, Recipe]:
@@ -67,6 +74,40 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     write_atomically(folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
 
 
+def parts_of(run: Path) -> list[str]:
+    """The folders of the trainings whose scores a run folder has the means of; none if it is of one training."""
+    path = RunFolder(run).scores
+    scores: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+    parts: list[str] = next((result.get("parts", []) for result in scores.values()), [])
+    return parts if len(parts) > 1 else []
+
+
+def refuse_other_test_data(first: Path, second: Path) -> None:
+    """Runs are compared on what the first holds out: the second must hold out the same, else it may have learned it."""
+    for run in (first, second):
+        if parts := [part for part in parts_of(run) if "fold-" in part]:
+            raise InputError(
+                f"a cross-validation has a model and test data for each of its parts: {', '.join(parts)}",
+                where=run,
+                right=f"the same part of both, e.g. {run / parts[0]}, or --data test=FILE",
+            )
+    one, other = ({"data": {}, **(RunFolder(run).stored() or {})} for run in (first, second))
+    if "recipe" not in one or "recipe" not in other:
+        return  # a model from elsewhere does not say what it has learned from
+    a, b = one["recipe"]["data"], other["recipe"]["data"]
+    keys = [*_SHARES, *(_DECIDING if any(a.get(key) for key in _SHARES) else [])]
+    differing = [key for key in keys if (a.get(key) or None) != (b.get(key) or None)]
+    if a.get("test") != b.get("test") and one["data"].get("test") != other["data"].get("test"):
+        differing.append("test")
+    if differing:
+        said = "; ".join(f"data.{key} is {a.get(key)!r} and {b.get(key)!r}" for key in differing)
+        raise InputError(
+            f"the runs hold out different examples, and one may have learned those of the other: {said}",
+            where=f"{first} and {second}",
+            right="runs with the same test data, or --data test=FILE, of which neither has learned",
+        )
+
+
 def _copy(model: Path, building: Path) -> None:
     shutil.copytree(model, building, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
 
@@ -77,16 +118,26 @@ def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
     deviation = stdev(values)
     t = _STUDENT[n - 2] if n - 2 < len(_STUDENT) else 1.96
     half = t * deviation / n**0.5
+    lowest, highest = _scale(name)
     return {
         "name": name,
         "value": round(mean, 4),
-        "low": round(mean - half, 4),
-        "high": round(mean + half, 4),
+        "low": round(max(mean - half, lowest), 4),
+        "high": round(min(mean + half, highest), 4),
         "n": n,
         "deviation": round(deviation, 4),
         "values": values,
         "signature": f"mean of {n} {kind}, Student's t 95%",
     }
+
+
+def _scale(name: str) -> tuple[float, float]:
+    """What a score can be at all; Student's t knows no bounds."""
+    if name in _CORRELATIONS:
+        return -100.0, 100.0
+    if name in _UNBOUNDED:
+        return float(name == "perplexity"), inf
+    return 0.0, 100.0
 
 
 def _goodness(run: Path, metric: str) -> float:

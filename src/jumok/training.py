@@ -19,6 +19,7 @@ from jumok.models import Gpt
 from jumok.predictor import Answerer, Classifier, Predictor, load
 from jumok.recipe import Recipe
 from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.predict import noted_later
 from jumok.train.checkpoint import verify_folder, write_atomically, write_folder
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
@@ -138,7 +139,9 @@ def _found_on_dev(predictor: Predictor, dev: list[Any]) -> dict[str, float]:
         case Answerer():
             found["threshold"] = predictor.best_threshold(dev)
         case Classifier() if dev and not any(isinstance(model, Gpt) for model in predictor.models):
-            believed, gold = predictor.believed(dev), predictor.targets.gold(dev)
+            with noted_later({}):  # the score of dev says how many of its texts are long
+                believed = predictor.believed(dev)
+            gold = predictor.targets.gold(dev)
             if not bool((predictor.targets.decided(believed) == gold).all()):  # it could be ever more sure of itself
                 found["temperature"] = predictor.targets.temperature(believed, gold)
     return {name: value for name, value in found.items() if value is not None}

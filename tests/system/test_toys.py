@@ -139,7 +139,10 @@ def test_pretraining_goes_on_with_new_words(jumok, recipes):
         assert scores[split]["pieces_per_word"] < scores[split]["before"]["pieces_per_word"]
         after, before = (found["scores"]["masked_loss"]["value"] for found in (scores[split], scores[split]["before"]))
         assert after < before
+        assert f"{split}, before and after" in said
     assert "begin anew" not in said
+    assert "before" in json.loads(jumok("evaluate", out, "--json").stdout)["splits"]["dev"]
+    assert "| dev, before | masked_accuracy |" in (out / "model/README.md").read_text("utf-8")
     pieces = (out / "model" / "vocab.txt").read_text("utf-8").split()
     assert "xylophone" in pieces[-2:]
     old = (start / "model" / "vocab.txt").read_text("utf-8").split()

@@ -229,3 +229,43 @@ def test_a_test_file_without_an_example_is_refused_and_none_at_all_is_not(files:
         files.prepare(task, "train", "dev", "test")
     assert caught.value.where == path
     assert len(files.prepare(task, "train", "dev").train) == 3
+
+
+def pretraining(files: Files, **sections: Any) -> AnyTask:
+    tree = {"task": {"kind": "pretraining"}, "tokenizer": {"kind": "wordpiece", "vocab_size": 60}, **sections}
+    return prepare(parse_recipe({"model": {"kind": "bert"}, **tree}, where="test"), files.folder / "cache")
+
+
+@pytest.mark.parametrize(("share", "empty"), [(0.001, "dev"), (0.999, "train")])
+def test_one_document_cannot_be_divided(files: Files, share: float, empty: str) -> None:
+    path = files.write("train", "A cat sleeps.\nIt runs.\n")
+    with pytest.raises(DataError) as caught:
+        pretraining(files, data={"kind": "documents", "train": [path], "dev_share": share})
+    said = f"no {empty} data: of 1 document, divided by a hash of their text, all fell on other sides"
+    assert (caught.value.what, caught.value.where) == (said, path)
+    assert "data.dev " in (caught.value.right or "")
+    assert "data.format" in (caught.value.right or "")
+
+
+def test_few_examples_may_all_fall_on_one_side(files: Files) -> None:
+    path = files.write("train", CONTENT["language_model"])
+    with pytest.raises(DataError, match="no dev data: of 3 examples, .* all fell on other sides") as caught:
+        files.prepare("language_model", "train", dev_share=0.001)
+    assert caught.value.where == path
+    assert "data.format" not in (caught.value.right or "")
+    files.write("train", "")
+    with pytest.raises(DataError, match="no dev data, or its files are empty"):
+        files.prepare("language_model", "train", dev_share=0.001)
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"One.\n\nTw\xff.\n", "not valid UTF-8"), (b"\n", "its files are empty")]
+)
+def test_the_old_domain_is_read_before_anything_is_learned(files: Files, content: bytes, what: str) -> None:
+    train, dev = files.write("train", "A cat. It runs."), files.write("dev", "A dog. It sleeps.")
+    (files.folder / "old").write_bytes(content)
+    data = {"kind": "documents", "train": [train], "dev": [dev]}
+    with pytest.raises(DataError, match=what) as caught:
+        pretraining(files, data=data, init="weights", old_domain={"test": [str(files.folder / "old")]})
+    assert str(caught.value.where).startswith(str(files.folder / "old"))
+    assert "data." not in str(caught.value.right)

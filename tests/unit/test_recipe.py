@@ -846,3 +846,14 @@ def test_what_fine_tuning_can_be() -> None:
     assert parse_recipe(recipe_tree(recipe), where="x") == recipe
     assert parse_recipe({**LABELLED, **GPT, "train": {"transfer": {"mode": "gradual"}}}, where="x").model.kind == "gpt"
     assert parse_recipe({**LABELLED, **RNN, "train": {"transfer": {"mode": "frozen"}}}, where="x").model.kind == "rnn"
+
+
+@pytest.mark.parametrize(
+    "old", [{}, {"train": ["a"]}, {"train": ["a"], "test_share": 0.5}, {"train": ["a"], "test": ["b"]}], ids=str
+)
+def test_an_old_domain_is_only_scored(old: dict[str, Any]) -> None:
+    tree: dict[str, Any] = {"init": "a", "task": {"kind": "pretraining"}, "data": {"kind": "documents"}}
+    tree |= {"model": {"kind": "bert"}, "tokenizer": {"kind": "wordpiece"}}
+    with pytest.raises(RecipeError, match="old_domain is scored and not learned from: it needs test"):
+        parse_recipe({**tree, "old_domain": old}, where="test")
+    assert parse_recipe({**tree, "old_domain": {"test": ["b"]}}, where="test").old_domain is not None

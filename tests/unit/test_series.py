@@ -1,19 +1,24 @@
 """Several trainings of one recipe: what they are, their mean by Student's t, and which model stands for all."""
 
+import io
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from jumok.cli import app
+from jumok.cli import app, main
 from jumok.data.sources import LabelledData
+from jumok.errors import InputError
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
-from jumok.series import gather, mean_of, series
+from jumok.report import print_scores, print_short_scores
+from jumok.series import gather, mean_of, refuse_other_test_data, series
 
 WORDS = ("good", "fine", "great"), ("bad", "poor", "awful")
 
@@ -63,7 +68,7 @@ def test_seeds_and_folds_are_trainings_of_their_own(table: Path) -> None:
 @pytest.mark.parametrize("n", [2, 3, 5, 31, 40])
 def test_the_interval_is_students(n: int) -> None:
     values = np.random.default_rng(n).normal(80, 3, n).tolist()
-    found = mean_of("accuracy", values, "seeds")
+    found = mean_of("mean_absolute_error", values, "seeds")  # which is not cut off at 100
     low, high = stats.t.interval(0.95, n - 1, loc=np.mean(values), scale=stats.sem(values))
     assert found["value"] == pytest.approx(np.mean(values), abs=1e-4)
     tolerance = (
@@ -72,6 +77,50 @@ def test_the_interval_is_students(n: int) -> None:
     assert found["high"] - found["low"] == pytest.approx(high - low, rel=tolerance)
     assert found["high"] + found["low"] == pytest.approx(high + low, abs=1e-3)
     assert found["deviation"] == pytest.approx(stats.tstd(values), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "low", "high"),
+    [
+        ("accuracy", [50.0, 99.0, 99.0], 12.3923, 100.0),
+        ("f1_yes", [1.0, 9.0], 0.0, 55.824),
+        ("mcc", [-90.0, 10.0], -100.0, 100.0),
+        ("spearman", [-1.0, 1.0], -12.706, 12.706),
+        ("perplexity", [1.5, 90.0, 180.0], 1.0, 312.2),
+        ("mean_absolute_error", [0.1, 0.9], 0.0, 5.5824),
+    ],
+)
+def test_an_interval_stays_on_the_scale_of_its_score(name: str, values: list[float], low: float, high: float) -> None:
+    found = mean_of(name, values, "folds")
+    assert (found["low"], found["high"]) == (pytest.approx(low, abs=0.1), pytest.approx(high, abs=0.1))
+
+
+def said_of(out: Path) -> str:
+    console = Console(file=io.StringIO(), width=200)
+    print_short_scores(console, out)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_mean_is_said_to_be_one(tmp_path: Path) -> None:
+    mean = mean_of("accuracy", [50.0, 60.0, 84.0], "folds")
+    result = {"sentences": 9, "scores": {"accuracy": mean}, "baselines": {"most_frequent": {"accuracy": 40.0}}}
+    (tmp_path / "scores.json").write_text(json.dumps({"test": result}))
+    assert said_of(tmp_path) == (
+        "test: accuracy 64.67 ± 17.47 (21.26 – 100.00), mean of 3 folds, most frequent 40.00\n"
+    )
+    console = Console(file=io.StringIO(), width=200)
+    print_scores(console, "test", result)
+    rows = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    (row,) = (row for row in rows if "64.67" in row)
+    assert [*filter(None, (cell.strip() for cell in row.split("  ")))] == [
+        "accuracy", "64.67 ± 17.47", "21.26 – 100.00", "mean of 3 folds",
+    ]  # fmt: skip
+
+
+def test_the_score_of_one_training_is_no_mean(tmp_path: Path) -> None:
+    score = {"name": "accuracy", "value": 90.0, "low": 88.0, "high": 92.0, "n": 400, "signature": "2 labels, bootstrap"}
+    (tmp_path / "scores.json").write_text(json.dumps({"test": {"sentences": 400, "scores": {"accuracy": score}}}))
+    assert said_of(tmp_path) == "test: accuracy 90.00 (88.00 – 92.00)\n"
 
 
 def test_one_training_keeps_the_interval_of_its_test_set(tmp_path: Path, table: Path) -> None:
@@ -104,7 +153,9 @@ def test_the_model_of_all_is_the_best_on_dev(tmp_path: Path, table: Path, metric
     assert (found["value"], found["n"], sorted(found["values"])) == (80.5, 2, [70.0, 91.0])
 
 
-def test_cross_validation_from_the_command_line(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cross_validation_from_the_command_line(
+    table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("JUMOK_CACHE", str(table / "cache"))
     text = """
     task = { kind = "classification" }
@@ -122,3 +173,67 @@ def test_cross_validation_from_the_command_line(table: Path, monkeypatch: pytest
     each = [json.loads((table / f"run/fold-{n}/scores.json").read_text())["test"]["sentences"] for n in (1, 2, 3)]
     assert sum(each) == 80
     assert load(table / "run").predict(["good film"])[0].text in "+-"
+
+    def jumok(*arguments: str) -> str:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["jumok", *arguments])
+        with pytest.raises(SystemExit):
+            main()
+        return capsys.readouterr().err
+
+    run, one, two = (str(table / name) for name in ("run", "run/fold-1", "run/fold-2"))
+    note = f"note: {run} has the model of one of 3 trainings"
+    assert note in jumok("evaluate", run)
+    assert "note:" not in jumok("evaluate", one)
+    assert "data.fold is 1 and 2" in jumok("compare", one, two)
+    assert "each of its parts: fold-1, fold-2, fold-3" in jumok("compare", run, run)
+    said = jumok("compare", run, one, "--data", f"test={table / 'table.tsv'}")
+    assert (note in said, "error" in said) == (True, False)
+
+
+# what may be compared
+
+
+def store(run: Path, hashes: dict[str, str], **data: Any) -> Path:
+    run.mkdir()
+    (run / "recipe.json").write_text(json.dumps({"recipe": {"data": {"kind": "labelled", **data}}, "data": hashes}))
+    return run
+
+
+TEST = {"test": "f00"}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "key"),
+    [
+        ({"folds": 3, "fold": 1}, {"folds": 3, "fold": 2}, "data.fold is 1 and 2"),
+        ({"folds": 3, "fold": 1}, {"folds": 5, "fold": 1}, "data.folds is 3 and 5"),
+        ({"test_share": 0.1}, {"test_share": 0.2}, "data.test_share is 0.1 and 0.2"),
+        ({"dev_share": 0.1}, {}, "data.dev_share is 0.1 and None"),
+        ({"test_share": 0.1, "text": "a"}, {"test_share": 0.1, "text": "b"}, "data.text is 'a' and 'b'"),
+        ({"test": ["a.tsv"]}, {"test": ["b.tsv"]}, "data.test is ['a.tsv'] and ['b.tsv']"),
+    ],
+)
+def test_what_one_may_have_learned_of_the_other_is_no_test(
+    tmp_path: Path, one: dict[str, Any], other: dict[str, Any], key: str
+) -> None:
+    runs = store(tmp_path / "a", {"test": "1"}, **one), store(tmp_path / "b", {"test": "2"}, **other)
+    with pytest.raises(InputError) as caught:
+        refuse_other_test_data(*runs)
+    assert key in caught.value.what
+    assert "--data" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({"train": ["a.tsv"], "test": ["t.tsv"], "max_len": 64}, {"train": ["b.tsv"], "test": ["t.tsv"]}),
+        ({"test": ["here/t.tsv"]}, {"test": ["there/t.tsv"]}),  # the same bytes
+        ({"test": ["t.txt"], "kind": "text"}, {"test": ["t.txt"], "kind": "documents"}),
+        ({"train": ["a.tsv"], "test_share": 0.1}, {"train": ["a.tsv", "b.tsv"], "test_share": 0.1, "folds": 0}),
+        ({"kind": "toy_reviews", "n_test": 9}, {"kind": "toy_reviews", "n_test": 10}),
+    ],
+)
+def test_other_training_data_does_not_matter(tmp_path: Path, one: dict[str, Any], other: dict[str, Any]) -> None:
+    refuse_other_test_data(store(tmp_path / "a", TEST, **one), store(tmp_path / "b", TEST, **other))
+    refuse_other_test_data(tmp_path / "a", tmp_path / "imported")

@@ -128,8 +128,9 @@ class WindowedData(ListedData):
 
 def file_sha256(file: str) -> bytes:
     """The hash of a file, or of all text files in a folder, as a part of an identity."""
-    if Path(file).is_dir():
-        return b"".join(str(path).encode() + b" " + file_sha256(str(path)) for path in text_files(Path(file)))
+    if (folder := Path(file)).is_dir():  # known by the names in it, wherever it stands
+        files = text_files(folder)
+        return b"".join(f"{path.relative_to(folder).as_posix()} ".encode() + file_sha256(str(path)) for path in files)
     try:
         with Path(file).open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest().encode() + b"\n"

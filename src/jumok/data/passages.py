@@ -86,7 +86,8 @@ class Pairs:
     """Pairs of passages as a function of (seed, epoch, number): half of them follow, half do not.
 
     A passage of one sentence cannot be cut in two: it stands alone, and nothing is asked of it. If it were the first
-    half of a pair it could only be one that does not follow, and a model would learn to know it by that.
+    half of a pair it could only be one that does not follow, and a model would learn to know it by that. Nothing is
+    asked either of the only passage that can be cut: whatever came after its first half would follow.
     """
 
     def __init__(self, passages: Passages, *, room: int, seed: int, next_sentence: bool) -> None:
@@ -94,7 +95,7 @@ class Pairs:
 
     def make(self, i: int, *, epoch: int) -> TextPair:
         text = self.passages.text[i].tolist()
-        if not self.next_sentence or self.passages.sentences(i) == 1:
+        if not self.next_sentence or self.passages.sentences(i) == 1 or len(self.passages.divisible) == 1:
             return TextPair(text, None, None)
         rng = np.random.Generator(np.random.PCG64([self.seed, epoch, i]))
         cut = self._cut(i, rng)
@@ -115,7 +116,7 @@ class Pairs:
             j = int(choices[rng.integers(0, len(choices))])
             if self.passages.document(j) != self.passages.document(i):
                 return j
-        return j if j != i or len(choices) == 1 else int(choices[(np.searchsorted(choices, i) + 1) % len(choices)])
+        return j if j != i else int(choices[(np.searchsorted(choices, i) + 1) % len(choices)])
 
 
 def _shorten(a: list[int], b: list[int], room: int) -> tuple[list[int], list[int]]:

@@ -4,9 +4,11 @@ A data config knows how to read a split of it, and what decides the examples.
 """
 
 import json
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -43,6 +45,7 @@ from jumok.text.formats import Pair, read_lines, read_pairs
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
 
 SENTENCE_RULES = 1  # another number when text/sentences.py splits in another way
+BEGINNING = 1000  # characters of a document that decide its side: many share a heading, and one may be beyond memory
 Files = Annotated[list[str], Field(max_length=2)]
 
 
@@ -260,17 +263,31 @@ class DocumentData(ListedData):
             yield from self._documents(found, split) if self._divided(split) else found
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        column = [self.column] if self.column is not None else []
-        return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *column)
+        later: list[object] = [self.column] if self.column is not None else []
+        later += [BEGINNING] if self._divided(split) else []
+        return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
 
     def _documents(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
-        """Of all documents those that belong to a split; their first sentence decides."""
-        side: Split = "train"
+        """Of all documents those that belong to a split."""
+        number = 0
+
+        def document_of(sentence: Sentence) -> int:
+            nonlocal number
+            number += sentence.first
+            return number
+
+        for _, document in groupby(sentences, document_of):
+            yield from self._document(document, split)
+
+    def _document(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
+        """A document, if it belongs to a split: its beginning decides."""
+        begun, text = [], ""
         for sentence in sentences:
-            if sentence.first:
-                side = self._side(sentence.text)
-            if side == split:
-                yield sentence
+            begun.append(sentence)
+            text += unicodedata.normalize("NFC", sentence.text) + " "  # or its composition would decide where to cut
+            if len(text) > BEGINNING:
+                break
+        return chain(begun, sentences) if self._side(text[:BEGINNING]) == split else iter(())
 
 
 def _is_table(file: str) -> bool:

@@ -10,7 +10,7 @@ from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyStories, Win
 from jumok.data.sources import DocumentData, LabelledData, ParallelData, TaggedData, TextData
 from jumok.doctor.documents import examine_documents
 from jumok.doctor.faults import Faults, examine_bytes, examine_columns
-from jumok.doctor.findings import Finding, worst_first
+from jumok.doctor.findings import Finding, finding, worst_first
 from jumok.doctor.kinds import FileKind, kind_of_files
 from jumok.doctor.outputs import examine_outputs
 from jumok.doctor.pairs import examine_pairs, examine_parallel_files
@@ -41,16 +41,17 @@ def examine_data(
     source: str | None = None,
     target: str | None = None,
     columns: tuple[str, str] | None = None,
+    overrides: Sequence[str] = (),
 ) -> list[Finding]:
     """The faults of the data of a recipe, of one file or of two line-aligned files; worst first.
 
-    Languages and columns (of a TSV with a header) are told for files; a recipe has its own.
+    Languages and columns (of a TSV with a header) are told for files; a recipe has its own, and `overrides` of them.
     """
     recipe: Recipe | None = None
     if what[0].suffix == ".toml":
-        from jumok.recipe import load_recipe  # here, because it needs torch
+        from jumok.doctor.recipes import load_for_data  # here, because it needs torch
 
-        recipe = load_recipe(what[0])
+        recipe = load_for_data(what[0], overrides)
     kind = _kind_of_recipe(recipe) if recipe else kind_of_files(what, source, target, columns)
     seed = recipe.seed if recipe else 0
     match data := kind.data:
@@ -100,6 +101,9 @@ def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts") -> lis
 
 def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Recipe | None") -> list[Finding]:
     findings, survey = examine_documents(data, seed=seed)
+    if recipe and recipe.init and not Path(recipe.init).is_dir():
+        message = f"The weights to begin with are not here ({recipe.init}): what their vocabulary makes of the text"
+        return worst_first([*findings, finding("weights", "note", 0, 1, f"{message} is not looked at.")])
     # What cannot be read cannot be learned from; that is the finding.
     if recipe and survey and not any(finding.kind == "unreadable" for finding in findings):
         from jumok.doctor.pretraining import examine_pretraining  # here, because it needs torch
@@ -108,8 +112,11 @@ def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Reci
     return worst_first(findings)
 
 
-def refuse_a_mixture(what: list[Path], *, told: bool) -> None:
-    """The doctor takes one recipe, one run, or files; only of files it has to be told languages and columns."""
+def refuse_a_mixture(what: list[Path], *, told: bool, overridden: bool = False) -> None:
+    """The doctor takes one recipe, one run, or files.
+
+    Only of files it has to be told languages and columns, and only a recipe has keys to override.
+    """
     whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
     if len(what) > (1 if whole else 2):
         raise InputError(
@@ -123,3 +130,5 @@ def refuse_a_mixture(what: list[Path], *, told: bool) -> None:
     if whole and told:
         right = "none of them: [data] of the recipe has these facts"
         raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
+    if overridden and what[0].suffix != ".toml":
+        raise InputError("--set overrides a key of a recipe", where=what[0], right="--set with a recipe")

@@ -23,9 +23,9 @@ _RULES: dict[str, Rule] = {
         f" {_CHARACTERS}, end exclusive, in the text as the file has it, or leave them out"),
     "shifted_offsets": ("offsets", 0, 0, "{things} whose marked words stand elsewhere in the text ({shifts})",
         f"Training stops at the first: move their offsets, which count {_CHARACTERS}, in the text as the file has it"),
-    "answers": ("answers", 0, 0, "{things} with an answer that is nowhere in the context", "Training stops at the"
-        " first: an answer is copied from the context, letter by letter; a question that has none says"
-        ' "is_impossible": true'),
+    "answers": ("answers", 0, 0, "{things} with an answer that is nowhere in the context, or parts a character of it",
+        "Training stops at the first: an answer is copied from the context, letter by letter with their accents; a"
+        ' question that has none says "is_impossible": true'),
     "shifted_answers": ("answers", 0, 0, "{things} whose answer stands elsewhere in the context ({shifts})", "Training"
         f" stops at the first: move answer_start, which counts {_CHARACTERS}, in the context as the file has it"),
 }

@@ -4,6 +4,7 @@ import csv
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from jumok.data.sources import (
     TaggedData,
 )
 from jumok.doctor.findings import Finding, finding
-from jumok.doctor.numbers import are_numbers
+from jumok.doctor.numbers import are_numbers, number_of
 from jumok.errors import DataError, InputError
 from jumok.text.annotated import SHAPES, SWAG_COLUMNS
 from jumok.text.formats import read_lines
@@ -29,10 +30,22 @@ if TYPE_CHECKING:
 
 OneTextFile = LabelledData | TaggedData | RelationData | QuestionData | ChoiceData | DocumentData
 
-# The columns of a text, or of a pair of texts, in a table that has a column of labels.
-_TEXT_COLUMNS = (("text", None), ("sentence", None), ("text_a", "text_b"), ("sentence1", "sentence2"))
+# The columns of a text, of a second one if there are pairs, and of their labels; more columns before fewer of them.
+_TABLES = (
+    ("text_a", "text_b", "label"),
+    ("sentence1", "sentence2", "label"),  # RTE and WNLI of GLUE
+    ("sentence1", "sentence2", "gold_label"),  # MNLI
+    ("sentence1", "sentence2", "score"),  # STS-B
+    ("question", "sentence", "label"),  # QNLI
+    ("question1", "question2", "is_duplicate"),  # QQP
+    ("#1 String", "#2 String", "Quality"),  # MRPC
+    ("text", None, "label"),
+    ("sentence", None, "label"),  # SST-2
+)
+_COLA = ["source", "label", "mark", "sentence"]  # has no header
+_NAME = re.compile(r"[#A-Za-z_][\w #-]{0,30}", re.ASCII)
 _LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2}(?:[-_]\w+)?)(?:\.gz)?$", re.IGNORECASE)
-_LOOKED_AT = 20  # lines of a JSONL file: the first may be the one that is damaged
+_LOOKED_AT = 20  # lines of a file: the first of JSONL may be the one that is damaged
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +93,16 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
         case "conll" | "iob" | "iob2" | "bio":
             return TaggedData(train=train, language=language)
         case "tsv":
-            header = next(_lines(path), "").split("\t")
-            for text, pair in _TEXT_COLUMNS:
-                if {"label", text, pair or text} <= set(header):
-                    return LabelledData(train=train, text=text, pair=pair, language=language)
+            rows = [line.split("\t") for line in islice(_lines(path), _LOOKED_AT)]
+            for text, pair, label in _TABLES if rows else ():
+                if {text, pair or text, label} <= set(rows[0]):
+                    skip = ["-"] if label == "gold_label" else []  # where the annotators did not agree
+                    return LabelledData(
+                        train=train, language=language, text=text, pair=pair, label=label, skip_labels=skip
+                    )
+            if rows and len(rows[0]) == 4 and rows[0][1] in ("0", "1") and rows[0][2] in ("", "*"):
+                return LabelledData(train=train, text="sentence", header=_COLA, language=language)
+            _refuse_unknown_header(path, rows)
         case "csv":
             header = next(csv.reader(_lines(path)), [])
             if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
@@ -98,6 +117,23 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
     return None
 
 
+def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
+    """Pairs have no header: names, if there are more than two of them, or a name above numbers, are one."""
+    first, *others = rows or [[]]
+    above_numbers = (
+        number_of(name) is None and all(len(row) > i and number_of(row[i]) is not None for row in others)
+        for i, name in enumerate(first)
+    )
+    if len(others) > 1 and any(above_numbers) or len(first) > 2 and all(map(_NAME.fullmatch, first)):
+        known = "; ".join(", ".join(filter(None, names)) for names in _TABLES)
+        raise InputError(
+            f"this looks like a header: {', '.join(first)}",
+            where=f"{path}:1",
+            right="a recipe whose [data] says which column is what (jumok doctor RECIPE), --columns SOURCE,TARGET for"
+            f" translations, or a header that has one of these: {known}",
+        )
+
+
 def _lines(path: Path) -> Iterator[str]:
     """Lines in whatever encoding: names of columns and keys can be read in any, and what is no UTF-8 is told later."""
     return read_lines(path, charset="latin-1")
@@ -106,7 +142,7 @@ def _lines(path: Path) -> Iterator[str]:
 def _table(path: Path, data: LabelledData) -> FileKind:
     """Whether the labels of a table are numbers shows only in all of them."""
     rows = (line.split("\t") for line in _lines(path))
-    column = next(rows, [data.label]).index(data.label)
+    column = (data.header or next(rows, [data.label])).index(data.label)
     if not are_numbers(row[column].strip() for row in rows if len(row) > column):
         return FileKind(data)
     message = "The labels are taken for numbers, because there are many of them, with fractions. If they are classes,"

@@ -68,7 +68,12 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     if others:
         names = " and ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
         warnings.warn(f"{folder}: weights in {names} are converted to float32", ConvertedWarning, stacklevel=2)
-    return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+    tensors = {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
+    for name, tensor in tensors.items():
+        if not tensor.sum().isfinite():  # one NaN or infinity is enough, and no other test is as fast
+            what = f"{name} has NaN or infinity among its weights"
+            raise CheckpointError(what, where=folder, right="weights of a training that did not diverge")
+    return tensors
 
 
 def _weight_files(folder: Path) -> list[str]:

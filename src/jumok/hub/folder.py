@@ -20,7 +20,7 @@ from jumok.hub.files import CONFIG, WEIGHTS, read_json, read_weights, write_json
 from jumok.hub.generation import decoding, generation_config
 from jumok.hub.gpt2 import WRITTEN, gpt2_obstacle, open_gpt2, to_gpt2
 from jumok.hub.marian import marian_config, marian_obstacle, open_marian, to_marian
-from jumok.hub.tokenizer import SETTINGS, read_tokenizers, write_tokenizers
+from jumok.hub.tokenizer import SETTINGS, read_tokenizers, write_tokenizers, wrong_ids
 from jumok.models import BertConfig, GptConfig, ModelConfig, TransformerConfig
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vocabulary import BERT
@@ -185,6 +185,8 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
     wrong = None
     if rows != target.vocab_size:
         wrong = f"the tokenizer has {target.vocab_size} pieces, the model has embeddings for {rows}"
+    elif ids := wrong_ids(target):
+        wrong = f"the tokenizer's ids are not those of the embeddings: {ids}"
     elif isinstance(c, BertConfig) and target.layout is not BERT:
         wrong = f"the tokenizer lacks BERT's special pieces: {', '.join(BERT.specials)}"
     elif isinstance(c, GptConfig) and target.start_id != rows - 1:

@@ -18,7 +18,7 @@ from torch import Tensor
 from jumok.config import Count, Share
 from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
-from jumok.hub.names import Name, layer_norm, linear, to_ours, to_theirs, without_copies
+from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.transformer import TransformerConfig
 from jumok.nn.positions import sinusoids
 
@@ -55,11 +55,8 @@ class TheirConfig:
 
     def __post_init__(self) -> None:
         refused = []
-        if self.activation_function != "relu":
-            given = self.activation_function
-            refused.append(
-                f'activation_function: the paper\'s Transformer has "relu", as jumok\'s does (got "{given}")'
-            )
+        if self.activation_function not in ACTIVATIONS:
+            refused.append(f'activation_function: "{self.activation_function}" is none of {", ".join(ACTIVATIONS)}')
         for part in ("layers", "attention_heads", "ffn_dim"):
             encoder, decoder = getattr(self, f"encoder_{part}"), getattr(self, f"decoder_{part}")
             if encoder != decoder:
@@ -87,6 +84,7 @@ class TheirConfig:
             n_heads=self.encoder_attention_heads,
             n_layers=self.encoder_layers,
             dropout=self.dropout,
+            activation=ACTIVATIONS[self.activation_function],
             max_len=self.max_position_embeddings,
         )
 
@@ -167,7 +165,7 @@ def marian_config(c: TransformerConfig, *, vocab_size: int) -> dict[str, Any]:
         "encoder_ffn_dim": c.d_ff,
         "decoder_ffn_dim": c.d_ff,
         "max_position_embeddings": c.max_len,
-        "activation_function": "relu",
+        "activation_function": next(theirs for theirs, ours in ACTIVATIONS.items() if ours == c.activation),
         "dropout": float(c.dropout),
         "attention_dropout": 0.0,
         "activation_dropout": 0.0,

@@ -71,6 +71,18 @@ def read_tokenizers(folder: Path) -> Tokenizers:
     return Tokenizers(joint, joint)
 
 
+def wrong_ids(tokenizer: Tokenizer) -> str | None:
+    """What is wrong with ids that are not 0, 1, 2 and so on, up to the number of the pieces."""
+    n = tokenizer.vocab_size
+    pieces = tokenizer.pieces(range(n))
+    if len(set(pieces)) == n:  # an id that no piece has would be said to be the unknown one's
+        return None
+    free = next(i for i, piece in enumerate(pieces) if piece == tokenizer.layout.unknown and i != tokenizer.unk_id)
+    vocabulary = tokenizers.Tokenizer.from_str(tokenizer.to_json()).get_vocab()
+    beyond = [f'"{piece}" has {i}' for piece, i in sorted(vocabulary.items()) if i >= n]
+    return f"no piece has the id {free}, though there are {n}" + (f", and {beyond[0]}" if beyond else "")
+
+
 def _from_words(folder: Path) -> Tokenizer:
     """BERT's own pipeline over the pieces of vocab.txt, one a line in the order of their ids."""
     path = folder / WORDS

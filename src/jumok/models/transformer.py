@@ -14,7 +14,7 @@ from jumok.config import Count, Share
 from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
 from jumok.nn.dropout import Dropout
 from jumok.nn.positions import LearnedPositions, SinusoidalPositions
-from jumok.nn.transformer import NormOrder, Stack, StackConfig
+from jumok.nn.transformer import Activation, NormOrder, Stack, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,6 +33,8 @@ class TransformerConfig:
     """width of a head's values; d_model / n_heads if not given"""
     dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of embedding and position"""
+    activation: Activation = "relu"
+    """of the feed-forward networks: the paper's, or that of a model from elsewhere"""
     norm: NormOrder = "post"
     """LayerNorm after the residual sum (the paper) or before the sub-layer"""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
@@ -67,6 +69,7 @@ class TransformerConfig:
             dropout=self.dropout,
             norm=self.norm,
             cross=cross,
+            activation=self.activation,
         )
 
 

@@ -15,7 +15,7 @@ from jumok.nn.attention import KeysValues, MultiHeadAttention
 from jumok.nn.dropout import Dropout
 
 NormOrder = Literal["post", "pre"]
-Activation = Literal["relu", "gelu", "gelu_tanh"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +81,10 @@ class BodyConfig:
 
 
 def activate(x: Tensor, activation: Activation) -> Tensor:
-    """max(0, x), or x Phi(x) (Hendrycks & Gimpel 2016): exact as in BERT, or by the tanh formula as in GPT."""
+    """max(0, x), or x Phi(x): exact as in BERT, or by the tanh formula as in GPT; or x sigmoid(x), also called swish.
+
+    The last three are of Hendrycks & Gimpel 2016.
+    """
     match activation:
         case "relu":
             return x.relu_()
@@ -89,6 +92,8 @@ def activate(x: Tensor, activation: Activation) -> Tensor:
             return F.gelu(x)
         case "gelu_tanh":
             return F.gelu(x, approximate="tanh")
+        case "silu":
+            return F.silu(x)
 
 
 class FeedForward(nn.Module):

@@ -1,6 +1,6 @@
 """Preparing text that models learn to judge: classes, tags, relations, answers, choices."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +22,29 @@ from jumok.errors import DataError
 from jumok.models import GptConfig
 from jumok.prepare.parts import LAYOUTS, prepare_tokenizer, read_splits
 from jumok.recipe import Recipe
-from jumok.tasks.answering import AnsweringConfig, AnsweringTask, encode_questions
-from jumok.tasks.choice import ChoiceTask, encode_choices, ending_fields
-from jumok.tasks.classification import ClassificationConfig, ClassificationTask, encode_labelled, label_weights
-from jumok.tasks.relation import HEAD, TAIL, RelationConfig, RelationTask, admissible, encode_relations, markers
-from jumok.tasks.tagging import TaggingTask, collect_tags, encode_tagged
+from jumok.tasks.answering import AnsweringConfig, AnsweringTask, encode_question, encode_questions
+from jumok.tasks.choice import ChoiceTask, encode_choice, encode_choices, ending_fields
+from jumok.tasks.classification import (
+    ClassificationConfig,
+    ClassificationTask,
+    encode_labelled,
+    encode_text,
+    label_weights,
+)
+from jumok.tasks.relation import (
+    HEAD,
+    TAIL,
+    RelationConfig,
+    RelationTask,
+    admissible,
+    encode_related,
+    encode_relations,
+    markers,
+)
+from jumok.tasks.tagging import Example, TaggingTask, collect_tags, encode_tagged
 from jumok.tasks.targets import Classes, collect_labels, learn_targets
-from jumok.tasks.verbal import VerbalTask, encode_prompts
+from jumok.tasks.units import read_example, windows_of
+from jumok.tasks.verbal import VerbalTask, encode_prompt, encode_prompts, label_ids
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.tokenizer import Tokenizer
@@ -64,6 +80,8 @@ def prepare_classification(
             fields=("text", "label"),
             vocab_size=tokenizer.vocab_size,
         )
+        labels = label_ids(tokenizer, targets.labels)
+        _refuse_long(long_texts, [*dev, *test], lambda example: encode_prompt(tokenizer, example, labels, long_texts))
         return VerbalTask(**held, targets=targets, train=shards)
     shards = open_shards(
         cache,
@@ -72,22 +90,28 @@ def prepare_classification(
         fields=("text", "label"),
         vocab_size=FLOAT_BITS if config.predicts == "number" else max(tokenizer.vocab_size, targets.width),
     )
+    _refuse_long(long_texts, [*dev, *test], lambda example: encode_text(tokenizer, example, long_texts))
     return ClassificationTask(**held, targets=targets, train=shards, weights=label_weights(config, targets, shards))
 
 
 def prepare_tagging(recipe: Recipe, data: AnyTagged, cache: Path) -> TaggingTask:
-    train, dev, _ = read_splits(recipe, data)
+    train, dev, test = read_splits(recipe, data)
     texts = Texts(train, lambda example: [example.text if isinstance(example, Marked) else " ".join(example.words)])
     tokenizer, long_texts = _tokenizer(recipe, texts, "tagged", train, cache), _long_texts(data)
     tags, units = collect_tags(train)
-    particles: list[str] = units.get("particles", [])
+    particles = frozenset(units.get("particles", []))
     shards = open_shards(
         cache,
-        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts), *particles],
-        lambda facts: encode_tagged(train, tokenizer, tags, frozenset(particles), long_texts, facts),
+        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts), *sorted(particles)],
+        lambda facts: encode_tagged(train, tokenizer, tags, particles, long_texts, facts),
         fields=("text", "first", "tag"),
         vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
     )
+
+    def read(example: Example) -> object:
+        return windows_of(read_example(tokenizer, example, particles), tokenizer, long_texts, where=example.where)
+
+    _refuse_long(long_texts, [*dev, *test], read)
     return TaggingTask(
         labels=tags,
         units=units,
@@ -117,6 +141,7 @@ def prepare_relation(
         fields=("text", "head", "tail", "label"),
         vocab_size=max(tokenizer.vocab_size, targets.width, data.max_len + 1),
     )
+    _refuse_long(long_texts, [*dev, *test], lambda example: encode_related(tokenizer, example, long_texts))
     return RelationTask(
         config=config,
         labels=targets.labels,
@@ -145,6 +170,7 @@ def prepare_answering(
         fields=("text", "place"),
         vocab_size=max(tokenizer.vocab_size, data.max_len),
     )
+    _refuse_long(long_texts, [*dev, *test], lambda example: encode_question(tokenizer, example, long_texts))
     return AnsweringTask(
         config=config,
         train=shards,
@@ -153,7 +179,7 @@ def prepare_answering(
 
 
 def prepare_choice(recipe: Recipe, data: ChoiceData | ToyChoices, cache: Path) -> ChoiceTask:
-    train, dev, _ = read_splits(recipe, data)
+    train, dev, test = read_splits(recipe, data)
     texts = Texts(train, lambda example: [example.context, *example.endings])
     tokenizer, long_texts = _tokenizer(recipe, texts, "choices", train, cache), _long_texts(data)
     n_endings = next((len(example.endings) for example in train), 0)
@@ -164,6 +190,7 @@ def prepare_choice(recipe: Recipe, data: ChoiceData | ToyChoices, cache: Path) -
         fields=(*ending_fields(n_endings), "label"),
         vocab_size=max(tokenizer.vocab_size, n_endings),
     )
+    _refuse_long(long_texts, [*dev, *test], lambda example: encode_choice(tokenizer, example, long_texts))
     return ChoiceTask(
         n_endings=n_endings,
         train=shards,
@@ -186,6 +213,12 @@ def _common(recipe: Recipe, tokenizer: Tokenizer, long_texts: LongTexts, dev: Se
         "batch_tokens": recipe.train.batch_tokens,
         "seed": recipe.seed,
     }
+
+
+def _refuse_long(long_texts: LongTexts, held_out: Sequence[Any], read: Callable[[Any], object]) -> None:
+    """What would be refused when it is scored is refused before anything is learned."""
+    for example in held_out if long_texts.rule == "refuse" else ():
+        read(example)
 
 
 def _long_texts(data: WindowedData | WindowedToy) -> LongTexts:

@@ -5,13 +5,15 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from jumok.data.corpus import SPLITS, Corpus, Data, Example
+from jumok.data.files import FileData
 from jumok.errors import DataError, InputError
 from jumok.recipe import Recipe
+from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, GPT, MARIAN, TRAINER, Layout, TokenizerConfig
 from jumok.train.checkpoint import write_atomically
@@ -26,18 +28,41 @@ LAYOUTS = {"bert": BERT, "gpt": GPT}
 def read_splits(recipe: Recipe, data: Data[Example]) -> tuple[Corpus[Example], list[Example], list[Example]]:
     """The training corpus, and all that will be scored: what cannot be read is named before anything is learned."""
     train, dev, test = (Corpus(data, split, seed=recipe.seed) for split in SPLITS)
-    return train, read_split(dev), read_split(test) if test.exists() else []
+    held_out = read_split(dev), read_split(test) if test.exists() else []
+    if next(iter(train), None) is None:
+        _refuse_empty_side(train)
+    return train, *held_out
 
 
-def read_split(corpus: Corpus[Example]) -> list[Example]:
+def read_split(corpus: Corpus[Example], section: str = "data") -> list[Example]:
     examples = list(corpus)
     if not examples:
+        _refuse_empty_side(corpus)
+        key = f"{section}.{corpus.split}"
         raise DataError(
             f"the recipe has no {corpus.split} data, or its files are empty",
-            where=corpus.name or f"data.{corpus.split}",
-            right=f"data.{corpus.split} with at least one example, or data.{corpus.split}_share",
+            where=corpus.name or key,
+            right=f"{key} with at least one example" + (f", or {key}_share" if section == "data" else ""),
         )
     return examples
+
+
+def _refuse_empty_side(corpus: Corpus[Any]) -> None:
+    """Say so if there are examples, and shares gave all of them to other splits; they never divide a document."""
+    data = corpus.data
+    if not isinstance(data, FileData) or not data.share(corpus.split):
+        return
+    whole: Any = replace(data, dev_share=0.0, test_share=0.0, folds=0, fold=None)
+    examples = [e for e in whole.read("train", seed=corpus.seed) if not isinstance(e, Sentence) or e.first]
+    if examples:
+        documents = isinstance(examples[0], Sentence)
+        what = f"{len(examples)} {'document' if documents else 'example'}{'s' if len(examples) > 1 else ''}"
+        raise DataError(
+            f"no {corpus.split} data: of {what}, divided by a hash of their text, all fell on other sides",
+            where=corpus.name,
+            right="data.dev (and data.test) with files of their own, or more to divide"
+            + (": data.format says how documents stand in a file" if documents else ""),
+        )
 
 
 def prepare_tokenizer(

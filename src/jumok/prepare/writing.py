@@ -10,7 +10,7 @@ from jumok.data.passages import FIELDS
 from jumok.data.sources import DocumentData, ParallelData, TextData
 from jumok.errors import DataError
 from jumok.models import TransformerConfig
-from jumok.prepare.parts import LAYOUTS, prepare_tokenizer, read_splits
+from jumok.prepare.parts import LAYOUTS, prepare_tokenizer, read_split, read_splits
 from jumok.recipe import Recipe
 from jumok.tasks.language_model import LanguageModelTask, encode_lines, encode_texts, whole_texts
 from jumok.tasks.pretraining import PretrainingConfig, PretrainingTask, encode_documents, read_passages
@@ -77,6 +77,8 @@ def prepare_pretraining(
     recipe: Recipe, config: PretrainingConfig, data: DocumentData | ToyStories, cache: Path
 ) -> PretrainingTask:
     train, dev, _ = read_splits(recipe, data)
+    if recipe.old_domain is not None:
+        read_split(Corpus(recipe.old_domain, "test", seed=recipe.seed), "old_domain")
     texts = Texts(train, lambda sentence: [sentence.text])
     tokenizer = prepare_tokenizer(recipe.tokenizer, texts, ["documents"], train, cache, layout=BERT, start=recipe.init)
     tokenizer = extended_tokenizer(tokenizer, texts, config.new_pieces)

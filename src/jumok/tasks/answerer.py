@@ -1,7 +1,7 @@
 """A trained model that answers questions: a question and a text in, parts of the text out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,18 @@ from jumok.errors import InputError
 from jumok.models import BertConfig
 from jumok.score.answers import answer_statistics, compare_answers, score_answers, threshold_for
 from jumok.score.significance import Comparison
-from jumok.tasks.answering import AnsweringConfig, AnyAnswerer, Span, answer, encode_question, scored_places
-from jumok.tasks.predict import Done, nobody, refuse_options
-from jumok.tasks.windows import LongTexts
+from jumok.tasks.answering import (
+    QUESTIONS,
+    AnsweringConfig,
+    AnyAnswerer,
+    Span,
+    Window,
+    answer,
+    encode_question,
+    scored_places,
+)
+from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Question, parse_question
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -44,6 +53,8 @@ class Answered:
     answers: list[PossibleAnswer]
     windows: int
     """in how many parts the context was read"""
+    truncated: bool = False
+    """whether a part of question or context was not read"""
 
 
 class Answerer:
@@ -64,16 +75,16 @@ class Answerer:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answered]:
         """Lines of JSON with `question` and `context`, or the two with a tab between them."""
         config = read_config(AnswerConfig, options, what="the question", path="")
-        asked = [read_question(line, f"line {number}") for number, line in enumerate(texts, start=1)]
-        found, windows = self._answer(asked, config.n_best, done)
+        asked = [read_question(line, where) for line, where in zip(texts, line_places(texts), strict=True)]
+        found, read = self._answer(asked, config.n_best, done)
         outputs = []
-        for example, spans, n in zip(asked, found, windows, strict=True):
+        for example, spans, how in zip(asked, found, read, strict=True):
             scores = np.exp(np.array([span.score for span in spans]) - spans[0].score)
             answers = [
                 PossibleAnswer(span.said(example.context), span.start, span.end, round(float(p), 6))
                 for span, p in zip(spans, scores / scores.sum(), strict=True)
             ]
-            outputs.append(Answered(answers[0].text, answers, n))
+            outputs.append(Answered(answers[0].text, answers, len(how.windows), how.truncated))
         return outputs
 
     def score(
@@ -93,25 +104,26 @@ class Answerer:
         return compare_answers(self._best(examples, done), other._best(examples, done), gold)
 
     def plain(self, text: str, output: Answered) -> dict[str, Any]:
-        return asdict(output)
+        return plain_output(output)
 
     def _best(self, examples: Sequence[Question], done: Done) -> list[str]:
         found, _ = self._answer(examples, 1, done)
         return [spans[0].said(example.context) for spans, example in zip(found, examples, strict=True)]
 
-    def _answer(self, examples: Sequence[Question], n_best: int, done: Done) -> tuple[list[list[Span]], list[int]]:
+    def _answer(
+        self, examples: Sequence[Question], n_best: int, done: Done
+    ) -> tuple[list[list[Span]], list[Beside[Window]]]:
         read = [encode_question(self.tokenizer, example, self.long_texts) for example in examples]
-        self.long_texts.warn(sum(long for _, long in read), len(read))
-        windows = [found for found, _ in read]
+        self.long_texts.warn_beside(read, QUESTIONS)
         options: dict[str, Any] = {"n_best": n_best, "threshold": self.threshold, "done": done}
-        found = answer(self.models, self.tokenizer, windows, self.config, **options) if read else []
-        return found, [len(each) for each in windows]
+        windows = [found.windows for found in read]
+        return answer(self.models, self.tokenizer, windows, self.config, **options) if read else [], read
 
     def best_threshold(self, examples: Sequence[Question]) -> float | None:
         """How much better than none an answer has to be for the highest F1 on these; None if there is always one."""
         if not self.config.no_answer or not examples:
             return None
-        windows = [encode_question(self.tokenizer, example, self.long_texts)[0] for example in examples]
+        windows = [encode_question(self.tokenizer, example, self.long_texts).windows for example in examples]
         found, nothing = scored_places(self.models, self.tokenizer, windows, self.config.max_answer, 1)
         gold = [[text for text, _ in example.answers] for example in examples]
         said = [

@@ -6,7 +6,7 @@ read starts and ends at the first piece of the row, which no answer can.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -22,8 +22,8 @@ from jumok.score.answers import quick_answers
 from jumok.score.significance import Values
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.reading import Page, make_page, pages
-from jumok.tasks.windows import LongTexts, owners
+from jumok.tasks.reading import OnPage, Page, make_page, pages
+from jumok.tasks.windows import Beside, LongTexts, owners
 from jumok.text.annotated import Question
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
@@ -31,6 +31,7 @@ from jumok.train.loop import Loss
 AnyAnswerer = BertTagger | RnnTagger
 START_AND_END = ["start", "end"]
 NOWHERE = (0, 0)
+QUESTIONS = "questions"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,14 +65,15 @@ class Window:
         return self.first + inside[0], self.first + inside[-1]
 
 
-def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTexts) -> tuple[list[Window], bool]:
-    """The whole question beside one part of the context after the other; and whether there was more than one.
+def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTexts) -> Beside[Window]:
+    """The whole question beside one part of the context after the other.
 
     A question that would take more than half of the room is cut there: nobody asks so, and everybody may.
     """
     room = long_texts.max_len - len(tokenizer.frame([], []))
     asked = tokenizer.encode(example.question)
-    if len(asked) > room // 2:
+    cut = len(asked) > room // 2
+    if cut:
         (_, end), *_ = long_texts.parts(len(asked), room // 2, where=example.where)
         asked = asked[:end]
     encoded = tokenizer.encode_with_offsets(example.context)
@@ -87,19 +89,20 @@ def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTex
         )
         for number, (start, end) in enumerate(parts)
     ]
-    return windows, len(windows) > 1 or len(windows[0].offsets) < len(encoded.ids)
+    return Beside(windows, len(encoded.ids) > room - len(asked), cut)
 
 
 def encode_questions(
     corpus: Corpus[Question], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Ids of every window, and where its answer starts and ends; `facts` counts the windows without one."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "without": 0}
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "cut": 0, "without": 0}
     for example in corpus:
-        windows, long = encode_question(tokenizer, example, long_texts)
+        found = encode_question(tokenizer, example, long_texts)
         facts["read"] += 1
-        facts["long"] += long
-        for window in windows:
+        facts["long"] += found.long
+        facts["cut"] += found.cut
+        for window in found.windows:
             places = (window.place(*_characters(text, start)) for text, start in example.answers)
             place = next(filter(None, places), NOWHERE)
             facts["without"] += place == NOWHERE
@@ -114,7 +117,7 @@ def _characters(text: str, start: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(OnPage):
     page: Page
     places: Tensor
     """[B, 2]"""
@@ -126,6 +129,7 @@ class AnsweringTask(OneTextTask[Question]):
     """Batches, loss and evaluation for the training loop."""
 
     things = "questions"
+    asked: ClassVar[str] = QUESTIONS
 
     config: AnsweringConfig
     long_texts: LongTexts
@@ -143,7 +147,7 @@ class AnsweringTask(OneTextTask[Question]):
         return Loss(total / 2, batch.count)
 
     def evaluate(self, model: AnyAnswerer) -> dict[str, float]:
-        questions = [encode_question(self.tokenizer, example, self.long_texts)[0] for example in self.dev]
+        questions = [encode_question(self.tokenizer, example, self.long_texts).windows for example in self.dev]
         found = answer([model], self.tokenizer, questions, self.config)
         said = [best[0].said(example.context) for best, example in zip(found, self.dev, strict=True)]
         return quick_answers(said, [[text for text, _ in example.answers] for example in self.dev])

@@ -4,8 +4,8 @@ Context and ending are read as a pair of texts, each pair gets one score, and a 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -19,14 +19,15 @@ from jumok.models import BertClassifier, BertConfig, RnnClassifier
 from jumok.score.classification import accuracy_from, accuracy_statistics
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.predict import Done, nobody, refuse_options
-from jumok.tasks.reading import Page, make_page, pages
-from jumok.tasks.windows import LongTexts
+from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.reading import OnPage, Page, make_page, pages
+from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Choice, parse_choice
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
 AnyChooser = BertClassifier | RnnClassifier
+ENDINGS = "texts have endings that"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +37,7 @@ class ChoiceConfig:
     kind: Literal["choice"] = "choice"
 
 
-def encode_choice(tokenizer: Tokenizer, example: Choice, long_texts: LongTexts) -> tuple[list[list[list[int]]], bool]:
+def encode_choice(tokenizer: Tokenizer, example: Choice, long_texts: LongTexts) -> Beside[list[list[int]]]:
     """For each window of the context, the row of each ending; endings stay whole, and the context slides.
 
     An ending that takes more than half of the room is cut there, as everything is that follows it.
@@ -49,33 +50,35 @@ def encode_choice(tokenizer: Tokenizer, example: Choice, long_texts: LongTexts) 
         long_texts.parts(longest, room // 2, where=example.where)  # refuses, if that is the rule
         endings = [ending[: room // 2] for ending in endings]
     context = tokenizer.encode(example.context)
-    parts = long_texts.parts(len(context), room - max(map(len, endings)), where=example.where)
+    room -= max(map(len, endings))
+    parts = long_texts.parts(len(context), room, where=example.where)
     rows = [[tokenizer.frame(context[start:end], ending) for ending in endings] for start, end in parts]
-    return rows, cut or len(rows) > 1 or parts[-1][1] < len(context)
+    return Beside(rows, len(context) > room, cut)
 
 
 def encode_choices(
     corpus: Corpus[Choice], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
     """The rows of all endings of every window, and which is right."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "cut": 0}
     n = 0
     for example in corpus:
         n = n or len(example.endings)
         if len(example.endings) != n:
             right = f"{n}, as many as the others"
             raise DataError(f"{len(example.endings)} endings", where=example.where, right=right)
-        windows, long = encode_choice(tokenizer, example, long_texts)
+        found = encode_choice(tokenizer, example, long_texts)
         facts["read"] += 1
-        facts["long"] += long
-        for rows in windows:
+        facts["long"] += found.long
+        facts["cut"] += found.cut
+        for rows in found.windows:
             yield *rows, [example.label]
     if not facts["read"]:
         raise DataError("empty corpus: no example", where=corpus.name, right="at least one example to train on")
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(OnPage):
     page: Page
     """B x E rows, the endings of an example side by side"""
     labels: Tensor
@@ -85,6 +88,8 @@ class Batch:
 @dataclass(frozen=True, kw_only=True)
 class ChoiceTask(OneTextTask[Choice]):
     """Batches, loss and evaluation for the training loop."""
+
+    asked: ClassVar[str] = ENDINGS
 
     long_texts: LongTexts
     n_endings: int
@@ -117,7 +122,7 @@ class ChoiceTask(OneTextTask[Choice]):
         return Loss(F.cross_entropy(logits, batch.labels.to(model.device), reduction="sum"), batch.count)
 
     def evaluate(self, model: AnyChooser) -> dict[str, float]:
-        windows = [encode_choice(self.tokenizer, example, self.long_texts)[0] for example in self.dev]
+        windows = [encode_choice(self.tokenizer, example, self.long_texts).windows for example in self.dev]
         found, gold = choose([model], self.tokenizer, windows), [example.label for example in self.dev]
         right = np.array([row[label] for row, label in zip(found, gold, strict=True)])
         said = [int(row.argmax()) for row in found]
@@ -162,6 +167,10 @@ class Chosen:
     label: int
     """its number, from 0"""
     probabilities: list[float]
+    windows: int = 1
+    """in how many parts the context was read"""
+    truncated: bool = False
+    """whether a part of context or endings was not read"""
 
 
 class Chooser:
@@ -180,11 +189,11 @@ class Chooser:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Chosen]:
         """Lines of JSON with `context` and `endings`, or all of them with tabs between."""
         refuse_options(options, "a choice")
-        asked = [_asked(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        asked = [_asked(line, where) for line, where in zip(texts, line_places(texts), strict=True)]
         outputs = []
-        for example, row in zip(asked, self._believed(asked, done), strict=True):
-            best = int(row.argmax())
-            outputs.append(Chosen(example.endings[best], best, [round(float(p), 6) for p in row]))
+        for example, row, read in zip(asked, *self._believed(asked, done), strict=True):
+            best, probabilities = int(row.argmax()), [round(float(p), 6) for p in row]
+            outputs.append(Chosen(example.endings[best], best, probabilities, len(read.windows), read.truncated))
         return outputs
 
     def score(
@@ -205,16 +214,17 @@ class Chooser:
         return [compare(ours, theirs, accuracy_from, metric="accuracy")]
 
     def plain(self, text: str, output: Chosen) -> dict[str, Any]:
-        return asdict(output)
+        return plain_output(output)
 
     def _statistics(self, examples: Sequence[Choice], done: Done) -> tuple[Values, list[int]]:
-        said = [int(row.argmax()) for row in self._believed(examples, done)]
+        said = [int(row.argmax()) for row in self._believed(examples, done)[0]]
         return accuracy_statistics(said, [example.label for example in examples]), said
 
-    def _believed(self, examples: Sequence[Choice], done: Done) -> list[Values]:
+    def _believed(self, examples: Sequence[Choice], done: Done) -> tuple[list[Values], list[Beside[list[list[int]]]]]:
         read = [encode_choice(self.tokenizer, example, self.long_texts) for example in examples]
-        self.long_texts.warn(sum(long for _, long in read), len(read))
-        return choose(self.models, self.tokenizer, [windows for windows, _ in read], done=done) if read else []
+        self.long_texts.warn_beside(read, ENDINGS)
+        windows = [found.windows for found in read]
+        return choose(self.models, self.tokenizer, windows, done=done) if read else [], read
 
 
 def _asked(line: str, where: str) -> Choice:

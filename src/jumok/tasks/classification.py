@@ -18,7 +18,7 @@ from jumok.score.significance import Values
 from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.reading import Page, make_page, pages
+from jumok.tasks.reading import OnPage, Page, make_page, pages
 from jumok.tasks.targets import Array, Classes, Numbers, Predicts, Several, Targets, balanced_weights
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.labelled import Labelled
@@ -47,7 +47,7 @@ class ClassificationConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(OnPage):
     """What is read, and what is to be said of it."""
 
     page: Page

@@ -1,7 +1,7 @@
 """A trained classifier: texts, or pairs of texts, in; a class, several labels or a number out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from jumok.models import BertClassifier, BertConfig, Gpt, GptConfig, RnnClassifi
 from jumok.score.classification import calibration_error
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import classify, encode_text
-from jumok.tasks.predict import Done, nobody, refuse_options, warn_if_longer
+from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options, warn_if_longer
 from jumok.tasks.targets import Classes, Numbers, targets_of
 from jumok.tasks.verbal import classify_in_words, encode_prompt, label_ids
 from jumok.tasks.windows import Framed, LongTexts
@@ -35,8 +35,10 @@ class Classified:
     """the number"""
     words: list[tuple[str, float]] | None
     """the words of the text with the attention that they got"""
-    windows: int
+    windows: int = 1
     """in how many parts the text was read"""
+    truncated: bool = False
+    """whether only its beginning was"""
 
 
 class Classifier:
@@ -67,14 +69,14 @@ class Classifier:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Classified]:
         """In the order of the texts; of a pair, a tab stands between the two texts."""
         refuse_options(options, "a classifier")
-        framed = [self._framed(self._asked(text)) for text in texts]
+        framed = [self._framed(self._asked(text, where)) for text, where in zip(texts, line_places(texts), strict=True)]
         if not framed:
             return []
         self.long_texts.warn(sum(found.long for found in framed), len(framed))
         self.longest = warn_if_longer([row for found in framed for row in found.rows], self.longest)
         believed, looked = self._believed(framed, look=True, done=done)
         return [
-            self._said(text, row, weights, len(found.rows))
+            replace(self._said(text, row, weights), windows=len(found.rows), truncated=found.truncated)
             for text, row, weights, found in zip(texts, believed, looked, framed, strict=True)
         ]
 
@@ -101,7 +103,7 @@ class Classifier:
             for name, probabilities in (("calibration_error", believed), ("calibration_error_before", before)):
                 sure, right = self.targets.surety(probabilities, gold)
                 result[name] = round(calibration_error(sure.tolist(), right.tolist()), 4)
-        return result, [self._said("", row, None, 1).text for row in believed]
+        return result, [self._said("", row, None).text for row in believed]
 
     def compare(
         self, other: "Classifier", examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
@@ -115,17 +117,18 @@ class Classifier:
         return self.targets.compare(ours, theirs, self.targets.gold(examples))
 
     def plain(self, text: str, output: Classified) -> dict[str, Any]:
-        return {key: value for key, value in asdict(output).items() if value is not None and value != {}}
+        return {key: value for key, value in plain_output(output).items() if value is not None and value != {}}
 
-    def _asked(self, text: str) -> Labelled:
+    def _asked(self, text: str, where: str = "") -> Labelled:
         """A line of input: a tab parts the two texts of a pair, and is white space in a text that is none."""
         first, tab, second = text.partition("\t")
         if self.pair and not tab:
             right = "two texts with a tab between them"
-            raise InputError(f"the model judges pairs of texts, and this is one: {text[:60]!r}", right=right)
+            what = f"the model judges pairs of texts, and this is one: {text[:60]!r}"
+            raise InputError(what, where=where, right=right)
         if self.pair is False or not tab:
-            return Labelled(text, None, "", "")
-        return Labelled(first, second, "", "")
+            return Labelled(text, None, "", where)
+        return Labelled(first, second, "", where)
 
     def _framed(self, example: Labelled) -> Framed:
         if self.pair and example.pair is None:
@@ -142,15 +145,15 @@ class Classifier:
         readers = [model for model in self.models if not isinstance(model, Gpt)]
         return classify(readers, self.tokenizer, framed, self.targets, look=look, done=done)
 
-    def _said(self, text: str, row: Values, weights: Sequence[float] | None, windows: int) -> Classified:
+    def _said(self, text: str, row: Values, weights: Sequence[float] | None) -> Classified:
         words = None if weights is None else self._words(text, weights)
         if isinstance(self.targets, Numbers):
-            return Classified(f"{row[0]:.4g}", None, {}, float(row[0]), words, windows)
+            return Classified(f"{row[0]:.4g}", None, {}, float(row[0]), words)
         probabilities = {label: round(float(p), 6) for label, p in zip(self.labels, row, strict=True)}
         if isinstance(self.targets, Classes):
-            return Classified(self.labels[int(row.argmax())], float(row.max()), probabilities, None, words, windows)
+            return Classified(self.labels[int(row.argmax())], float(row.max()), probabilities, None, words)
         said = [label for label, yes in zip(self.labels, self.targets.decided(row[None])[0], strict=True) if yes]
-        return Classified(self.separator.join(said), None, probabilities, None, words, windows)
+        return Classified(self.separator.join(said), None, probabilities, None, words)
 
     def _words(self, text: str, weights: Sequence[float]) -> list[tuple[str, float]]:
         """Words split at white space, each with the attention of its pieces together."""

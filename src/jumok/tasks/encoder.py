@@ -1,7 +1,7 @@
 """What a pre-trained BERT can be asked: which word is masked, does B follow A, and a vector for a text."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,7 +15,7 @@ from jumok.errors import InputError
 from jumok.models import Bert, BertPretraining
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody
+from jumok.tasks.predict import Done, nobody, place
 from jumok.tasks.pretraining import DEV_SEED, FRAME, PretrainingConfig, Reader, judge, read_passages, summary
 from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -83,7 +83,7 @@ class Encoder:
         return answers
 
     def plain(self, text: str, output: Answer) -> dict[str, Any]:
-        return {key: value for key, value in asdict(output).items() if value or key == "text"}
+        return {key: value for key, value in asdict(output).items() if value is not None and value != []}
 
     def score(
         self, examples: Sequence[Sentence], *, done: Done = nobody, **options: Any
@@ -91,7 +91,7 @@ class Encoder:
         """Loss and accuracy at masked pieces, accuracy of next-sentence prediction; there are no outputs."""
         statistics = self._judge(examples)
         done(len(examples))
-        config = PretrainingConfig(**self.task)
+        config = self._config()
         signature = (
             f"{100 * config.mask_share:g} % of {self.tokenizer.vocab_size} pieces"
             f"{' in whole words' if config.whole_words else ''}, at most {self.max_len} together, mask seed {DEV_SEED},"
@@ -117,17 +117,25 @@ class Encoder:
         self, other: "Encoder", examples: Sequence[Sentence], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
         """At the same masks."""
-        if self.tokenizer.sha256 != other.tokenizer.sha256 or self.task != other.task or self.max_len != other.max_len:
+        if self._masks() != other._masks():
             raise InputError("the runs mask differently", right="two runs with the same vocabulary, task and max_len")
         ours, theirs = self._judge(examples), other._judge(examples)
         done(2 * len(examples))
         return [compare(ours, theirs, value, metric=name) for name, value in METRICS[:1]]
 
-    def _judge(self, examples: Sequence[Sentence]) -> Values:
+    def _masks(self) -> tuple[str, int, PretrainingConfig]:
+        """All that decides what is masked; a vocabulary says nothing of when it grew."""
+        return self.tokenizer.sha256, self.max_len, replace(self._config(), new_pieces=0)
+
+    def _config(self) -> PretrainingConfig:
+        """With its defaults, which models from elsewhere do not spell out."""
         if not isinstance(self.model, BertPretraining):
             raise InputError("the model has no head to guess words with", right="a run of pre-training")
-        found = read_passages(examples, self.tokenizer, self.max_len)
-        config = PretrainingConfig(**self.task)
+        return PretrainingConfig(**self.task)
+
+    def _judge(self, examples: Sequence[Sentence]) -> Values:
+        config, found = self._config(), read_passages(examples, self.tokenizer, self.max_len)
+        assert isinstance(self.model, BertPretraining)
         return judge(
             self.model, Reader(config, self.tokenizer, found, max_len=self.max_len, seed=DEV_SEED), SCORE_TOKENS
         )
@@ -138,11 +146,11 @@ class Encoder:
         if ask is None:
             if heads is None:
                 return "embedding"
-            if self.mask in text:
+            if self.mask in text or not text.strip():  # an empty line has an empty answer
                 return "fill"
             if "\t" not in text:
                 right = f"a text with {self.mask}, two texts with a tab between them, or --set ask=embedding"
-                raise InputError(f"nothing to guess in {text[:60]!r}", right=right)
+                raise InputError(f"nothing to guess in {text[:60]!r}", where=place(text), right=right)
             ask = "follows"
         if ask != "embedding" and (heads is None or (ask == "follows" and heads.next_sentence is None)):
             lacks = "words" if ask == "fill" else "whether one text follows another"
@@ -164,11 +172,12 @@ class Encoder:
                 a, tab, b = text.partition("\t")
                 if not tab or not b.strip():
                     right = "A and B on a line, with a tab between them"
-                    raise InputError(f"not two texts: {text[:60]!r}", right=right)
+                    raise InputError(f"not two texts: {text[:60]!r}", where=place(text), right=right)
                 part = encode(a), encode(b)
         pieces = len(self.tokenizer.frame(*part))
         if pieces > self.max_len:
-            raise InputError(f"a text of {pieces} pieces: the model reads {self.max_len}", right="a shorter text")
+            what = f"a text of {pieces} pieces: the model reads {self.max_len}"
+            raise InputError(what, where=place(text), right="a shorter text")
         return [part]
 
     def _states(self, parts: Sequence[Part]) -> list[Tensor]:

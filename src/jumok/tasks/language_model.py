@@ -21,7 +21,7 @@ from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.predict import Done, nobody, stored_decoding, wanted_decoding
+from jumok.tasks.predict import Done, nobody, place, stored_decoding, wanted_decoding
 from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
@@ -254,7 +254,8 @@ class Generator:
         if isinstance(c, GptConfig):
             end = min(end, c.max_len - 1)
             if len(prefix) > end:
-                raise InputError(f"a text of {len(prefix)} pieces: the model reads {c.max_len}", right="a shorter text")
+                what = f"a text of {len(prefix)} pieces: the model reads {end}"
+                raise InputError(what, where=place(text), right="a shorter text")
         return Request(source_len=0, max_len=end, prefix=prefix, seed=decode.seed)
 
     def score(

@@ -1,7 +1,9 @@
 """What all predictors have in common, whatever their task: text in, something with a line of text out."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,8 +22,64 @@ def nobody(n: int) -> None:
     """A `Done` that nobody listens to."""
 
 
+class Line(str):
+    """A text that knows where it was read, so that what is wrong with it can be found."""
+
+    where: str
+
+    @classmethod
+    def at(cls, text: str, where: str) -> "Line":
+        line = cls(text)
+        line.where = where
+        return line
+
+
+def place(text: str) -> str | None:
+    """Where a text was read, if it knows."""
+    return text.where if isinstance(text, Line) else None
+
+
+def line_places(texts: Sequence[str]) -> list[str]:
+    """Where each text was read, or which one it is of those that were given."""
+    return [place(text) or f"line {number}" for number, text in enumerate(texts, start=1)]
+
+
 class LongTextWarning(UserWarning):
-    """A text is longer than any that the model has seen."""
+    """A text is longer than the model reads at once, or than any that it has seen."""
+
+
+Notes = dict[str, list[int]]
+"""what became of texts that were too long, of how many, and among how many"""
+_later: ContextVar[Notes | None] = ContextVar("later", default=None)
+
+
+@contextmanager
+def noted_later(notes: Notes) -> Iterator[None]:
+    """What would be noted of long texts is added to `notes`, so that many calls of a predictor say it once."""
+    token = _later.set(notes)
+    try:
+        yield
+    finally:
+        _later.reset(token)
+
+
+def note_long(long: int, n: int, became: str) -> None:
+    """Warn of `long` texts among n, unless there are none."""
+    if (later := _later.get()) is not None:
+        before = later.get(became, [0, 0])
+        later[became] = [before[0] + long, before[1] + n]
+    elif long:
+        _warn(f"{long:,} of {n:,} {became}")
+
+
+def _warn(text: str) -> None:
+    # Without a registry: Python's own shows a wording once a process, and so hides what is cut later.
+    warnings.warn_explicit(text, LongTextWarning, __file__, 0)
+
+
+def plain_output(output: Any) -> dict[str, Any]:
+    """All of an output; that its text was cut is said if it was."""
+    return {key: value for key, value in asdict(output).items() if (key, value) != ("truncated", False)}
 
 
 def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int | None:
@@ -30,7 +88,7 @@ def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int |
     if longest is None or pieces <= longest:
         return longest
     said = f"a text of {pieces} pieces is longer than all that the model was trained on (at most {longest}):"
-    warnings.warn(f"{said} its output may be poor", LongTextWarning, stacklevel=3)
+    _warn(f"{said} its output may be poor")
     return None
 
 

@@ -208,9 +208,9 @@ class PretrainingTask:
         self.seed = seed
         self.dev = dev
         found = Passages.in_shards(train)
-        if config.next_sentence and not len(found.divisible):
+        if config.next_sentence and (n := len(found.divisible)) < 2:
             raise DataError(
-                "next-sentence prediction needs documents of two sentences or more, and there is none",
+                f"next-sentence prediction needs two passages of two sentences or more, and there is {n or 'none'}",
                 where=where,
                 right="--set task.next_sentence=false, or documents whose sentences stand together"
                 " (data.format, data.split_sentences)",

@@ -26,6 +26,17 @@ class Page:
         return Page(self.ids.to(device), self.segments.to(device), self.mask.to(device))
 
 
+class OnPage:
+    """A batch that reads a page."""
+
+    __slots__ = ()
+    page: Page
+
+    @property
+    def tokens(self) -> int:
+        return int(self.page.mask.sum())
+
+
 def make_page(rows: Sequence[Sequence[int]], tokenizer: Tokenizer) -> Page:
     """Rows as `Tokenizer.frame` made them: what follows the end of the first text is of the second segment."""
     ids = pad(rows, tokenizer.pad_id)

@@ -1,14 +1,15 @@
 """A trained model of relations: a text with two entities in, what holds between them out; or all of a raw text."""
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import permutations
+from itertools import islice
 from typing import Any
 
 from jumok.models import BertConfig
-from jumok.score.relations import compare_relations, score_relations
+from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
-from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.predict import Done, Line, line_places, nobody, refuse_options
 from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
@@ -16,6 +17,8 @@ from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Entity, Related, parse_related
 from jumok.text.sentences import sentence_spans
 from jumok.text.tokenizer import Tokenizer, Tokenizers
+
+PAIRS_AT_ONCE = 2048  # of raw texts, which may have any number
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,8 @@ class Relater:
         self.labels = self.targets.labels
         self.no_relation: str | None = facts["task"].get("no_relation")
         self.rule = rule(self.labels, self.no_relation)
-        self.pairs = {(head, tail) for head, tail in facts.get("pairs", [])}
+        self.directed = any(relation_of(label) != label for label in self.labels)
+        self.pairs = {(head.casefold(), tail.casefold()) for head, tail in facts.get("pairs", [])}
         self.order: Order = facts.get("order", "any")
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
@@ -73,7 +77,7 @@ class Relater:
         refuse_options(options, "a model of relations")
         if taggers:
             return self._of_texts(texts, taggers, types or {}, done)
-        asked = [parse_related(line, f"line {number}") for number, line in enumerate(texts, start=1)]
+        asked = [parse_related(line, where) for line, where in zip(texts, line_places(texts), strict=True)]
         believed = self._believed(asked, done)
         return [self._of_pair(example, row) for example, row in zip(asked, believed, strict=True)]
 
@@ -119,30 +123,40 @@ class Relater:
     ) -> list[RelatedText]:
         """Entities first, sentence by sentence; then every pair of a sentence whose types training has relations of."""
         places = [(i, span) for i, text in enumerate(texts) for span in sentence_spans(text)]
-        sentences = [texts[i][start:end] for i, (start, end) in places]
+        where = line_places(texts)
+        sentences = [Line.at(texts[i][start:end], where[i]) for i, (start, end) in places]
         found = _entities(sentences, taggers, types)
-        asked = [
-            (k, head, tail)
-            for k, entities in enumerate(found)
-            for head, tail in permutations(entities, 2)
-            if self._admits(head, tail)
-        ]
-        examples = [Related(sentences[k], _entity(head), _entity(tail), "", "") for k, head, tail in asked]
+        asked = ((k, *pair) for k, here in enumerate(found) for pair in self._pairs(sentences[k], here))
         entities: list[list[Found]] = [[] for _ in texts]
         relations: list[list[Relation]] = [[] for _ in texts]
         for (i, (start, _)), here in zip(places, found, strict=True):
             entities[i] += [_moved(entity, start) for entity in here]
-        for (k, head, tail), row in zip(asked, self._believed(examples, nobody) if asked else (), strict=True):
-            i, (start, _) = places[k]
-            label = self.labels[int(row.argmax())]
-            if label != self.no_relation:
-                sides = _moved(head, start), _moved(tail, start)
-                relations[i].append(Relation(*sides, label, round(float(row.max()), 6)))
+        while some := [*islice(asked, PAIRS_AT_ONCE)]:
+            examples = [
+                Related(sentences[k], _entity(head), _entity(tail), "", sentences[k].where) for k, head, tail in some
+            ]
+            for (k, head, tail), row in zip(some, self._believed(examples, nobody), strict=True):
+                i, (start, _) = places[k]
+                label = self.labels[int(row.argmax())]
+                if label != self.no_relation:
+                    sides = _moved(head, start), _moved(tail, start)
+                    relations[i].append(Relation(*sides, label, round(float(row.max()), 6)))
         done(len(texts))
         return [
             RelatedText("; ".join(f"{r.head.text} | {r.label} | {r.tail.text}" for r in related), all_of_it, related)
             for all_of_it, related in zip(entities, relations, strict=True)
         ]
+
+    def _pairs(self, sentence: str, entities: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
+        """Every two that can be read together, as head and tail; once where the label says the direction."""
+        pieces = [start for start, _ in self.tokenizer.encode_with_offsets(sentence).offsets]
+        places = [bisect_left(pieces, entity.start) for entity in entities]
+        for i, one in enumerate(entities):
+            for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
+                if place - places[i] >= self.long_texts.max_len:
+                    break
+                ways = [way for way in ((one, other), (other, one)) if self._admits(*way)]
+                yield from ways[:1] if self.directed else ways
 
     def _admits(self, head: Found, tail: Found) -> bool:
         """Whether training has such pairs. Where the order in the text decides which is the head, it says nothing about
@@ -150,7 +164,7 @@ class Relater:
         if self.order != "any" and (head.start < tail.start) != (self.order == "head_first"):
             return False
         types = head.label.casefold(), tail.label.casefold()
-        known = {(a.casefold(), b.casefold()) for a, b in self.pairs}
+        known = self.pairs
         return known <= {("", "")} or types in known or (self.order != "any" and types[::-1] in known)
 
 

@@ -22,7 +22,7 @@ from jumok.score.significance import Values
 from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.reading import PREDICT_TOKENS, Page, make_page
+from jumok.tasks.reading import PREDICT_TOKENS, OnPage, Page, make_page
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts, Part
 from jumok.text.annotated import Entity, Related
@@ -56,7 +56,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(OnPage):
     page: Page
     head: Tensor
     tail: Tensor

@@ -1,13 +1,13 @@
 """A trained tagger: text in, tags and entities with their characters out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from jumok.models import BertConfig
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
-from jumok.tasks.predict import Done, nobody, refuse_options
+from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
 from jumok.tasks.units import Read, read_example, read_pieces, read_words, split_words
 from jumok.tasks.windows import LongTexts
@@ -38,6 +38,10 @@ class TaggedText:
     tags: list[str]
     probabilities: list[float]
     entities: list[Found]
+    windows: int = 1
+    """in how many parts the text was read"""
+    truncated: bool = False
+    """whether only its beginning was"""
 
     @property
     def spans(self) -> list[Span]:
@@ -67,14 +71,16 @@ class Tagger:
             reads = [read_pieces(self.tokenizer, text, self.particles) for text in texts]
         else:
             reads = [read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"])) for text in texts]
-        return self._tag(texts, reads, done)
+        return self._tag(texts, reads, line_places(texts), done)
 
-    def _tag(self, texts: Sequence[str], reads: Sequence[Read], done: Done) -> list[TaggedText]:
+    def _tag(self, texts: Sequence[str], reads: Sequence[Read], where: Sequence[str], done: Done) -> list[TaggedText]:
         room = self.long_texts.max_len - len(self.tokenizer.frame([]))
+        # What is refused is refused here, where its place is known, and before anything is said of it.
+        parts = [self.long_texts.parts(len(read.ids), room, where=at) for read, at in zip(reads, where, strict=True)]
         self.long_texts.warn(sum(len(read.ids) > room for read in reads), len(reads))
         found = tag_units(self.models, self.tokenizer, reads, self.labels, self.long_texts, done=done)
         outputs = []
-        for text, read, tagged in zip(texts, reads, found, strict=True):
+        for text, read, tagged, read_in in zip(texts, reads, found, parts, strict=True):
             numbers = [self.labels.index(tag) for tag in tagged.tags]
             sure = [round(float(row[i]), 6) for row, i in zip(tagged.probabilities, numbers, strict=True)]
             words = [text[start:end] for start, end in read.units]
@@ -86,13 +92,14 @@ class Tagger:
                 line = with_entities(text, entities)
             else:
                 line = " ".join(f"{word}/{tag}" for word, tag in zip(words, tagged.tags, strict=True))
-            outputs.append(TaggedText(line, words, tagged.tags, sure, entities))
+            truncated = read_in[-1][1] < len(read.ids)
+            outputs.append(TaggedText(line, words, tagged.tags, sure, entities, len(read_in), truncated))
         return outputs
 
     def _tag_examples(self, examples: Sequence[Example], done: Done) -> list[TaggedText]:
         texts = [example.text if isinstance(example, Marked) else " ".join(example.words) for example in examples]
         reads = [read_example(self.tokenizer, example, self.particles) for example in examples]
-        return self._tag(texts, reads, done)
+        return self._tag(texts, reads, [example.where for example in examples], done)
 
     def score(
         self, examples: Sequence[Example], *, done: Done = nobody, **options: Any
@@ -121,7 +128,7 @@ class Tagger:
         return compare_spans([tagged.spans for tagged in ours], [tagged.spans for tagged in theirs], marked)
 
     def plain(self, text: str, output: TaggedText) -> dict[str, Any]:
-        return asdict(output)
+        return plain_output(output)
 
 
 def with_entities(text: str, entities: Sequence[Found]) -> str:

@@ -19,7 +19,7 @@ from jumok.score.tagging import quick_scores, quick_spans
 from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
-from jumok.tasks.reading import PREDICT_TOKENS, Page, make_page, pages
+from jumok.tasks.reading import PREDICT_TOKENS, OnPage, Page, make_page, pages
 from jumok.tasks.units import Read, in_characters, is_peeled, particles_of, read_example, tags_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
@@ -41,7 +41,7 @@ class TaggingConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(OnPage):
     """What is read; where in it the units stand [B, U], which of those are there, and their tags."""
 
     page: Page

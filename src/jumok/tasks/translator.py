@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from jumok.models import EncoderDecoder
 from jumok.score.significance import Comparison
 from jumok.score.translation import bleu_by_length, compare_translations, score_translations
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody, stored_decoding, wanted_decoding, warn_if_longer
+from jumok.tasks.predict import Done, nobody, place, stored_decoding, wanted_decoding, warn_if_longer
 from jumok.text.formats import Pair
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
@@ -90,7 +91,7 @@ class Translator:
         forced = None
         if prefixes is not None:
             forced = [self.tokenizers.target.encode(prefixes[i]) for i in asked]
-        self._refuse_too_long([sources[i] for i in asked] + (forced or []))
+        self._refuse_too_long([sources[i] for i in asked] + (forced or []), [texts[i] for i in asked])
         self.longest = warn_if_longer([sources[i] for i in asked], self.longest)
         found = translate(self.models, self.tokenizers, [sources[i] for i in asked], decode, prefixes=forced, done=done)
         predictions = [Prediction("", 0.0, [], []) for _ in texts]
@@ -155,16 +156,17 @@ class Translator:
             words=sorted({(source_words[s], target_words[t]) for s, t in links}),
         )
 
-    def _refuse_too_long(self, texts: Sequence[Sequence[int]]) -> None:
+    def _refuse_too_long(self, encoded: Sequence[Sequence[int]], texts: Sequence[str] = ()) -> None:
         """Learned positions come to an end; an input or a prefix has to leave one for the end."""
         for model in self.models:
             room = model.config.longest
-            longest = max(map(len, texts), default=0)
-            if room is not None and longest >= room:
-                raise InputError(
-                    f"a text has {longest} pieces; the model learned {room} positions",
-                    right=f"texts of fewer than {room} pieces, or a model with sinusoidal positions",
-                )
+            for ids, text in zip_longest(encoded, texts, fillvalue=""):
+                if room is not None and len(ids) >= room:
+                    raise InputError(
+                        f"a text has {len(ids)} pieces; the model learned {room} positions",
+                        where=place(text),
+                        right=f"texts of fewer than {room} pieces, or a model with sinusoidal positions",
+                    )
 
 
 def _words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:

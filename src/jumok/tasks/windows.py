@@ -4,22 +4,22 @@ With "windows" a text is read in parts that overlap, and what is found in them i
 is read; with "refuse" it is an error. How many texts were too long is counted and said, never hidden.
 """
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Any, Literal
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jumok.errors import DataError
-from jumok.tasks.predict import LongTextWarning
+from jumok.tasks.predict import note_long
 from jumok.text.tokenizer import Tokenizer
 
 Rule = Literal["windows", "truncate", "refuse"]
 Part = tuple[int, int]
 """first piece, piece after the last"""
+Row = TypeVar("Row")
 NO_LIMIT = 10**9
 
 
@@ -30,6 +30,25 @@ class Framed:
     rows: list[list[int]]
     long: bool
     """whether there was more than fits into one"""
+
+    @property
+    def truncated(self) -> bool:
+        return self.long and len(self.rows) == 1
+
+
+@dataclass(frozen=True, slots=True)
+class Beside(Generic[Row]):
+    """The windows of a context, each beside all of what is asked of it: a question, or several endings."""
+
+    windows: list[Row]
+    long: bool
+    """whether there was more context than fits into one"""
+    cut: bool
+    """whether what is asked is so long that only its beginning is read"""
+
+    @property
+    def truncated(self) -> bool:
+        return self.cut or (self.long and len(self.windows) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +117,21 @@ class LongTexts:
         rows = [tokenizer.frame(text[slice(*first)], pair[slice(*second)]) for first, second in both]
         return Framed(rows, len(text) + len(pair) > room)
 
-    def say(self, long: int, n: int, how: str | None = None) -> str:
-        """What became of the texts that were too long; `how` they were read, if not by the rule."""
+    def became(self, how: str | None = None) -> str:
+        """What became of texts that were too long; `how` they were read, if not by the rule."""
         how = how or ("in windows that overlap" if self.rule == "windows" else "at their beginning only")
-        return f"{long:,} of {n:,} texts have more than {self.max_len} pieces and were read {how}"
+        return f"texts have more than {self.max_len} pieces and were read {how}"
+
+    def became_cut(self, things: str) -> str:
+        """What became of `things` that are read beside a context and leave it too little room."""
+        return f"{things} take more than half of {self.max_len} pieces and were cut there"
 
     def warn(self, long: int, n: int, how: str | None = None) -> None:
-        if long:
-            warnings.warn(self.say(long, n, how), LongTextWarning, stacklevel=3)
+        note_long(long, n, self.became(how))
+
+    def warn_beside(self, read: Sequence[Beside[Any]], things: str) -> None:
+        self.warn(sum(found.long for found in read), len(read))
+        note_long(sum(found.cut for found in read), len(read), self.became_cut(things))
 
 
 def owners(parts: Sequence[Part], pieces: Sequence[int]) -> NDArray[np.int64]:

@@ -185,11 +185,15 @@ def _offsets(span: Object, text: str) -> tuple[int, int]:
         raise span.misplaced(f"empty, from {start} to {end}")
     if text[start:end].isspace():
         raise span.misplaced(f"nothing but white space from {start} to {end}")
-    for offset in (start, end):
+    _require_whole_characters(span, text, start, end)
+    return start, end
+
+
+def _require_whole_characters(found: Object, text: str, *offsets: int) -> None:
+    for offset in offsets:
         if is_inside_character(text, offset):
             before, after = (f"U+{ord(character):04X}" for character in text[offset - 1 : offset + 1])
-            raise span.misplaced(f"offset {offset} is inside a character, between {before} and {after}")
-    return start, end
+            raise found.misplaced(f"offset {offset} is inside a character, between {before} and {after}")
 
 
 def _folded(text: str) -> str:
@@ -249,6 +253,7 @@ def _answers(asked: Object, context: str) -> list[tuple[str, int]]:
             raise answer.error("no text")
         if start < 0 or not context.startswith(text, start):
             raise _elsewhere(answer, text, context, start, "the context")
+        _require_whole_characters(answer, context, start, start + len(text))
         answers.append((text, start))
     if impossible and answers:
         raise asked.error('answers, though "is_impossible" is true')

@@ -14,6 +14,7 @@ _SYLLABLE = re.compile(
 )
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
+_FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 
 def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
@@ -48,7 +49,7 @@ def _joins(cluster: str, character: str) -> bool:
 def is_inside_character(text: str, offset: int) -> bool:
     """Whether an offset parts what a reader sees as one character.
 
-    That is a letter and its accents, the jamo of a syllable, and pictures with a variant, a colour or a joiner.
+    That is a letter and its accents, the jamo of a syllable, pictures with a variant, a colour or a joiner, and flags.
     """
     if not 0 < offset < len(text):
         return False
@@ -56,4 +57,6 @@ def is_inside_character(text: str, offset: int) -> bool:
     kind = unicodedata.category(after)[0]
     if kind == "M" or after == _JOINER or ord(after) in _SKIN_TONES:  # M: all that combines, and variation selectors
         return True
+    if after in _FLAG_LETTERS:  # two make a flag, counted from the first
+        return (offset - len(text[:offset].rstrip(_FLAG_LETTERS))) % 2 == 1
     return before == _JOINER and kind in "LNS" or bool(_SYLLABLE.fullmatch(before + after))

@@ -304,14 +304,17 @@ def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple
     """A WordPiece vocabulary with the n words at its end that save most pieces, and what each was cut into before.
 
     A word is worth its count times the pieces that it no longer takes; an unknown word, of which nothing was kept,
-    its letters. Words that occur once teach nothing. Old pieces keep their ids.
+    its letters. Words that occur once teach nothing, and longer ones than WordPiece looks at would never be found. Old
+    pieces keep their ids.
     """
     counts: Counter[str] = Counter()
     for line in lines:
         for word, _ in backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(line)):
             counts[word] += 1
     unknown = backend.token_to_id(backend.model.unk_token)
-    cut = {word: backend.encode(word, add_special_tokens=False).ids for word in counts if counts[word] > 1}
+    longest = backend.model.max_input_chars_per_word
+    known = [word for word in counts if counts[word] > 1 and len(word) <= longest]
+    cut = {word: backend.encode(word, add_special_tokens=False).ids for word in known}
     saved = {word: len(word) if ids == [unknown] else len(ids) - 1 for word, ids in cut.items()}
     words = _most_common(Counter({word: counts[word] * pieces for word, pieces in saved.items() if pieces}), n)
     tree = json.loads(backend.to_str())

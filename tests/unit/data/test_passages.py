@@ -119,3 +119,11 @@ def test_one_document_is_all_there_is() -> None:
         if pair.follows is False:
             assert pair.b is not None
             assert pair.b[0] not in found.text[i]
+
+
+def test_nothing_is_asked_of_the_only_passage_that_can_be_cut() -> None:
+    """Its own second half would be called a stranger to its first."""
+    found = Passages.of(passages(corpus([[3, 3], *[[15]] * 50]), ROOM))
+    pairs = Pairs(found, room=ROOM, seed=1, next_sentence=True)
+    made = [pairs.make(i, epoch=epoch) for i in range(len(found)) for epoch in range(20)]
+    assert all(pair.b is None and pair.follows is None for pair in made)

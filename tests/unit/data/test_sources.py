@@ -7,7 +7,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, count
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -44,6 +44,7 @@ from jumok.data.sources import (
 from jumok.data.synthetic import Split
 from jumok.errors import DataError, RecipeError
 from jumok.text.annotated import Choice, Marked, Question, Related
+from jumok.text.documents import Sentence
 from jumok.text.formats import Pair
 from jumok.text.labelled import Labelled, Tagged
 
@@ -356,6 +357,68 @@ def test_documents_are_held_out_whole(tmp_path: Path) -> None:
         assert len(sentences) > 20
         for first, second in zip(sentences[::2], sentences[1::2], strict=True):
             assert (first.first, second.first) == (True, False)
+
+
+def divided(folder: Path, documents: list[str], **said: Any) -> dict[str, list[str]]:
+    """The documents of every side, from one file."""
+    (folder / "d.txt").write_text("\n\n".join(documents), "utf-8")
+    data = DocumentData(train=[str(folder / "d.txt")], dev_share=0.3, test_share=0.1, **said)
+    found: dict[str, list[str]] = {}
+    for split in SIDES:
+        sides: list[str] = []
+        for sentence in data.read(split, seed=1):
+            sides = [*sides, sentence.text] if sentence.first else [*sides[:-1], f"{sides[-1]}\n{sentence.text}"]
+        found[split] = sides
+    return found
+
+
+@pytest.mark.parametrize("heading", ["BACKGROUND", "개요", "A heading. Of two sentences.\nAnd " + "one more. " * 30])
+def test_documents_that_share_a_heading_are_divided(tmp_path: Path, heading: str) -> None:
+    documents = [f"{heading}\nCat number {i} sees a thing.\nIt runs." for i in range(200)]
+    found = divided(tmp_path, documents, split_sentences=False)
+    assert sorted(sum(found.values(), [])) == sorted(line.replace(". \n", ".\n") for line in documents)
+    assert len(found["dev"]) == pytest.approx(60, abs=4 * (200 * 0.3 * 0.7) ** 0.5)
+    assert len(found["test"]) == pytest.approx(20, abs=4 * (200 * 0.1 * 0.9) ** 0.5)
+
+
+def test_documents_that_begin_alike_stand_on_one_side_however_they_are_composed(tmp_path: Path) -> None:
+    for i in range(20):
+        text = f"{i}번째 글입니다.\n" + "긴 문서가 이어집니다.\n" * 200
+        versions = [text + "끝.", text + "다른 끝.", unicodedata.normalize("NFD", text)]
+        assert sorted(map(len, divided(tmp_path, versions).values())) == [0, 0, 3]
+
+
+def test_a_divided_document_is_streamed() -> None:
+    data = DocumentData(train=["d.txt"], dev_share=0.01)
+    endless = (Sentence(f"Sentence {i} of a document.", i == 0, "d.txt:1") for i in count())
+    found = data._documents(endless, "train")
+    assert [next(found).text for _ in range(500)] == [f"Sentence {i} of a document." for i in range(500)]
+    assert next(endless).text == "Sentence 500 of a document."
+
+
+def test_documents_that_are_divided_otherwise_are_another_corpus(tmp_path: Path, monkeypatch: Any) -> None:
+    """Prepared data of another rule has documents that are dev here."""
+    (tmp_path / "d.txt").write_text("One.\n\nTwo.\n", "utf-8")
+    whole = DocumentData(train=[str(tmp_path / "d.txt")])
+    shared = replace(whole, dev_share=0.5)
+    before = [fingerprint(data) for data in (whole, shared)]
+    monkeypatch.setattr("jumok.data.sources.BEGINNING", 7)
+    after = [fingerprint(data) for data in (whole, shared)]
+    assert [old == new for old, new in zip(before, after, strict=True)] == [True, False]
+
+
+def test_a_folder_that_was_moved_is_the_same_corpus(tmp_path: Path) -> None:
+    def corpus(name: str) -> Corpus[Any]:
+        return Corpus(DocumentData(train=[str(tmp_path / name)], format="file"), "train", seed=1)
+
+    (tmp_path / "a" / "deep").mkdir(parents=True)
+    (tmp_path / "a" / "one.txt").write_text("One.\n", "utf-8")
+    (tmp_path / "a" / "deep" / "two.txt").write_text("Two.\n", "utf-8")
+    before = corpus("a").fingerprint()
+    (tmp_path / "a").rename(tmp_path / "b")
+    assert corpus("b").fingerprint() == before
+    (tmp_path / "b" / "one.txt").rename(tmp_path / "b" / "three.txt")  # names decide the order
+    assert corpus("b").fingerprint() != before
 
 
 def test_a_folder_of_documents_is_known_by_what_is_in_it(tmp_path: Path) -> None:

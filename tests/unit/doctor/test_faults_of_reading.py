@@ -122,6 +122,14 @@ class TestAnswers:
         assert absent.examples[0].endswith("but nowhere in the context")
         assert '"is_impossible": true' in absent.message
 
+    def test_an_answer_that_parts_a_character(self, write: Write) -> None:
+        context = "cafe\u0301 x"
+        path = write("a.json", squad(asked("whole", ("cafe\u0301", 0)), asked("part", ("cafe", 0)), context=context))
+        (found,) = (f for f in examine_data([path]) if (f.kind, f.severity) == ("answers", "error"))
+        assert (found.count, found.share) == (1, 0.5)
+        assert found.examples[0].startswith(f"{path}, question part  answer 1: offset 4 is inside a character")
+        assert "or parts a character of it: 1 of 2" in found.message
+
     def test_a_paragraph_without_a_context_does_not_hide_the_next(self, write: Write) -> None:
         paragraphs = [{"qas": []}, {"context": CONTEXT, "qas": [asked("a", ("Oslo", 14)), 3]}]
         paragraphs.append({"context": CONTEXT, "qas": [asked("b", ("Omar", 24)), asked("b", ("Omar", 24))]})

@@ -11,6 +11,7 @@ from transformers import MarianConfig, MarianMTModel
 from jumok.decode.search import DecodeConfig
 from jumok.errors import CheckpointError
 from jumok.hub.folder import read_model
+from jumok.hub.marian import marian_config
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.nn.positions import sinusoids
 from jumok.tasks.predict import stored_decoding
@@ -57,13 +58,16 @@ def change_tensors(folder, **changes):
     save_file(load_file(folder / "model.safetensors") | changes, folder / "model.safetensors")
 
 
-def test_we_open_what_transformers_writes(folder, tokenizer):
-    path, theirs = folder
-    change_config(path, num_beams=6)  # as old folders say it
+@pytest.mark.parametrize(("said", "meant"), [("relu", "relu"), ("swish", "silu"), ("gelu", "gelu")])
+def test_we_open_what_transformers_writes(said, meant, folder, tokenizer):
+    path, _ = folder
+    change_config(path, num_beams=6, activation_function=said)  # the first as old folders say it
+    theirs = MarianMTModel.from_pretrained(path).eval()
     (path / "generation_config.json").write_text('{"length_penalty": 1.0, "max_new_tokens": 7}', "utf-8")
     (path / "tokenizer_config.json").write_text('{"source_lang": "en", "target_lang": "ko"}', "utf-8")
     read = read_model(path)
-    assert read.config == TransformerConfig(d_model=12, d_ff=20, n_heads=2, n_layers=2, max_len=30)
+    assert read.config == TransformerConfig(d_model=12, d_ff=20, n_heads=2, n_layers=2, max_len=30, activation=meant)
+    assert marian_config(read.config, vocab_size=9)["activation_function"] in (said, meant)
     assert (read.facts["source"], read.facts["target"]) == ("en", "ko")
     assert stored_decoding(read.facts, where=path) == replace(DecodeConfig(), beam=6, length_penalty=1.0)
     ours = Transformer(read.config, **read.tokenizers.sizes).eval()
@@ -108,7 +112,7 @@ def test_a_bias_of_the_output_is_refused_unless_it_is_that_of_padding(folder, to
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"activation_function": "swish"}, 'activation_function: .* has "relu".* \\(got "swish"\\)'),
+        ({"activation_function": "mish"}, 'activation_function: "mish" is none of .*relu'),
         ({"decoder_layers": 1}, "encoder_layers: .* the same size \\(got 2, 1\\)"),
         ({"decoder_ffn_dim": 24}, "encoder_ffn_dim: .* the same size \\(got 20, 24\\)"),
         ({"scale_embedding": False}, "scale_embedding: .* square root of d_model"),

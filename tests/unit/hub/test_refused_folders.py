@@ -81,6 +81,13 @@ def test_tensors_that_hold_no_fractions_are_named(folder, refusal):
     assert f"{name} holds int8" in str(refusal())
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
+def test_tensors_that_hold_no_numbers_are_named(value, folder, refusal):
+    name = "bert.encoder.layer.1.output.dense.bias"
+    change_tensors(folder, lambda t: t[name][3:4].fill_(float(value)))
+    assert refusal().what == f"{name} has NaN or infinity among its weights"
+
+
 def test_only_a_handful_is_named(folder, refusal):
     change_config(folder, num_hidden_layers=30)
     error = refusal()
@@ -155,7 +162,7 @@ def test_a_type_that_is_not_supported(kind, folder, refusal):
         ({"position_embedding_type": "relative_key"}, 'has "absolute" only (got "relative_key")'),
         ({"is_decoder": True}, "is_decoder: jumok's BERT reads in both directions"),
         ({"add_cross_attention": True}, "add_cross_attention: jumok's BERT attends to itself only"),
-        ({"hidden_act": "silu"}, 'hidden_act: "silu" is none of gelu, gelu_new'),
+        ({"hidden_act": "mish"}, 'hidden_act: "mish" is none of gelu, gelu_new'),
         ({"hidden_size": 25}, "hidden_size: must be divisible by num_attention_heads"),
         ({"hidden_size": "24"}, "hidden_size: must be a whole number (got '24')"),
         ({"num_hidden_layers": 10**9}, "num_hidden_layers: must be at most 1000"),
@@ -172,7 +179,7 @@ def test_a_network_that_jumok_does_not_have(changes, said, folder, refusal):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"activation_function": "silu"}, 'activation_function: "silu" is none of'),
+        ({"activation_function": "mish"}, 'activation_function: "mish" is none of'),
         ({"scale_attn_weights": False}, "scale_attn_weights: "),
         ({"scale_attn_by_inverse_layer_idx": True}, "scale_attn_weights: "),
         ({"add_cross_attention": True}, "add_cross_attention: "),
@@ -252,6 +259,21 @@ def test_a_vocabulary_of_another_size(folder, refusal, wordpiece):
     error = refusal()
     pieces = wordpiece.vocab_size
     assert error.what == f"the tokenizer has {pieces} pieces, the model has embeddings for {pieces + 1}"
+
+
+@pytest.mark.parametrize(("place", "number"), [(-1, 500), (50, 500), (50, 51)], ids=str)
+def test_a_piece_that_has_no_row_of_its_own_is_named(place, number, folder, refusal, wordpiece):
+    """As many pieces as rows, but one of them has an id beyond them, or another's."""
+    tree = json.loads(wordpiece.to_json())
+    vocab = tree["model"]["vocab"]
+    piece = sorted(vocab, key=vocab.get)[place]
+    said = f"no piece has the id {vocab[piece]}, though there are {len(vocab)}"
+    said += f', and "{piece}" has 500' if number == 500 else ""
+    vocab[piece] = number
+    (folder / "tokenizer.json").write_text(json.dumps(tree), "utf-8")
+    error = refusal()
+    assert error.what == f"the tokenizer's ids are not those of the embeddings: {said}"
+    assert error.right == "the tokenizer that the model was trained with"
 
 
 def test_no_vocabulary(folder, refusal):

@@ -55,7 +55,7 @@ class Fake:
 
 
 def answers(model, examples, tokenizer=WORDS, long=LONG, n_best=1, **config):
-    windows = [encode_question(tokenizer, example, long)[0] for example in examples]
+    windows = [encode_question(tokenizer, example, long).windows for example in examples]
     return answer([model], tokenizer, windows, AnsweringConfig(**config), n_best=n_best)
 
 
@@ -74,29 +74,32 @@ def answers(model, examples, tokenizer=WORDS, long=LONG, n_best=1, **config):
 def test_windows_have_the_question_and_all_of_the_context(tokenizer, n, asked, size, stride, tail):
     context = " ".join("abcdefghij"[i % 10] for i in range(n)) + ("  " if tail else "")
     example = question(context, " ".join(["what"] * asked))
-    windows, long = encode_question(tokenizer, example, LongTexts(size, "windows", stride))
+    found = encode_question(tokenizer, example, LongTexts(size, "windows", stride))
     encoded = tokenizer.encode_with_offsets(context)
     room = size - len(tokenizer.frame([], []))
     whole = tokenizer.encode(example.question)
     kept = whole if len(whole) <= room // 2 else whole[: room // 2]
     parts = LongTexts(size, "windows", stride).parts(len(encoded.ids), room - len(kept))
     seen = []
-    for window, (start, end) in zip(windows, parts, strict=True):
+    for window, (start, end) in zip(found.windows, parts, strict=True):
         assert len(window.row) <= size
         assert window.row == tokenizer.frame(kept, encoded.ids[start:end])
         assert window.row[window.first : -1] == encoded.ids[start:end]
         assert window.offsets == encoded.offsets[start:end]
         seen += [offset for offset, best in zip(window.offsets, window.best, strict=True) if best]
     assert seen == encoded.offsets  # each piece is one window's own
-    assert long == (len(windows) > 1)
+    assert found.long == (len(found.windows) > 1)
+    assert found.cut == found.truncated == (kept != whole)
 
 
 def test_a_question_longer_than_half_the_room_is_cut_or_refused():
     example = question("a b c", "what " * 30, where="dev.json, question 7")
-    windows, _ = encode_question(WORDS, example, LongTexts(22))
+    found = encode_question(WORDS, example, LongTexts(22))
+    windows = found.windows
+    assert (found.long, found.cut, found.truncated) == (False, True, True)
     assert [window.first for window in windows] == [11]  # ten pieces and the end
     assert windows[0].row[:10] == WORDS.encode("what " * 10)
-    assert encode_question(WORDS, example, LongTexts(22, "truncate"))[0] == windows
+    assert encode_question(WORDS, example, LongTexts(22, "truncate")).windows == windows
     with pytest.raises(DataError, match="a text of 30 pieces, where there is room for 10") as caught:
         encode_question(WORDS, example, LongTexts(22, "refuse"))
     assert caught.value.where == "dev.json, question 7"
@@ -104,10 +107,10 @@ def test_a_question_longer_than_half_the_room_is_cut_or_refused():
 
 def test_a_long_context_may_be_cut_or_refused():
     example = question("a " * 50, where="x")
-    windows, long = encode_question(WORDS, example, LongTexts(22, "truncate"))
-    assert long
-    assert [len(window.offsets) for window in windows] == [17]
-    assert all(windows[0].best)
+    found = encode_question(WORDS, example, LongTexts(22, "truncate"))
+    assert (found.long, found.cut, found.truncated) == (True, False, True)
+    assert [len(window.offsets) for window in found.windows] == [17]
+    assert all(found.windows[0].best)
     with pytest.raises(DataError, match="a text of 50 pieces"):
         encode_question(WORDS, example, LongTexts(22, "refuse"))
 
@@ -253,9 +256,9 @@ def test_an_answer_in_any_window_is_found(tokenizer, at):
     words[at : at + 2] = ["i", "j"]
     context = " ".join(words)
     long = LongTexts(18, "windows", 5)
-    windows, is_long = encode_question(tokenizer, question(context), long)
-    assert is_long
-    assert len(windows) > 4
+    found = encode_question(tokenizer, question(context), long)
+    assert found.long
+    assert len(found.windows) > 4
     ((best,),) = answers(
         Fake(tokenizer, {"i": 5}, {"j": 5}, nothing=3), [question(context)], tokenizer, long, no_answer=True
     )
@@ -265,7 +268,7 @@ def test_an_answer_in_any_window_is_found(tokenizer, at):
 def test_an_answer_is_not_taken_from_where_a_window_begins_if_another_knows_better():
     context = "g " + "a b c d e f " * 8 + "i"
     long = LongTexts(16, "windows", 6)
-    assert len(encode_question(WORDS, question(context), long)[0]) > 4
+    assert len(encode_question(WORDS, question(context), long).windows) > 4
 
     class Rash(Fake):
         def __call__(self, ids, segments, mask):
@@ -289,7 +292,7 @@ def test_the_same_place_in_two_windows_is_one_answer():
 
 def test_the_ensemble_is_the_mean_of_the_logits():
     one, other = Fake(WORDS, {"a": 4}, {"a": 4}), Fake(WORDS, {"c": 6}, {"c": 6})
-    windows = [encode_question(WORDS, question("a b c"), LONG)[0]]
+    windows = [encode_question(WORDS, question("a b c"), LONG).windows]
     ((best,),) = answer([one, other], WORDS, windows, AnsweringConfig())
     assert (best.said("a b c"), best.score) == ("c", 6)
 
@@ -310,7 +313,7 @@ def test_no_answer_is_an_answer_among_others(nothing, said):
 def test_the_window_that_is_least_sure_of_no_answer_speaks_for_it():
     context = "a " * 20 + "i"
     long = LongTexts(15, "windows", 3)
-    windows = encode_question(WORDS, question(context), long)[0]
+    windows = encode_question(WORDS, question(context), long).windows
 
     class Unsure(Fake):
         def __call__(self, ids, segments, mask):
@@ -414,9 +417,9 @@ def test_a_long_context_is_read_in_windows_and_said(runs):
 
 def test_a_text_of_a_million_characters_is_read_in_time():
     context = "a b c d e " * 100_000
-    windows, long = encode_question(WORDS, question(context), LongTexts(256))
-    assert long
-    assert sum(map(sum, (window.best for window in windows))) == 500_000
+    found = encode_question(WORDS, question(context), LongTexts(256))
+    assert found.long
+    assert sum(map(sum, (window.best for window in found.windows))) == 500_000
 
 
 def test_the_answers_of_the_predictor_are_those_of_its_score(runs, held_out):

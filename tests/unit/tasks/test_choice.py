@@ -55,12 +55,12 @@ def chooser(*models, **facts):
 def test_endings_stay_whole_and_the_context_slides(tokenizer, context, endings, size, stride):
     words = ["a", "b", "c", "d", "e"] * 20
     example = Choice(" ".join(words[:context]), [" ".join(["j"] * n) for n in endings], 0, "")
-    windows, long = encode_choice(tokenizer, example, LongTexts(size, "windows", stride))
+    found = encode_choice(tokenizer, example, LongTexts(size, "windows", stride))
     room = size - len(tokenizer.frame([], []))
     kept = [min(n, room // 2) for n in endings]
     ids = tokenizer.encode(example.context)
     covered = set()
-    for rows in windows:
+    for rows in found.windows:
         assert len(rows) == len(endings)
         assert all(len(row) <= size for row in rows)
         parts = [row[: row.index(tokenizer.end_id)] for row in rows]
@@ -71,13 +71,15 @@ def test_endings_stay_whole_and_the_context_slides(tokenizer, context, endings, 
             start + k for start in range(context) if ids[start : start + len(part)] == part for k in range(len(part))
         }
     assert covered >= set(range(context))
-    assert long == (len(windows) > 1 or kept != endings)
+    assert found.long == (len(found.windows) > 1)
+    assert found.cut == found.truncated == (kept != endings)
 
 
 def test_a_long_context_may_be_cut_or_refused():
     example = Choice("a " * 30, ["b", "c"], 0, "x:3")
-    (rows,), long = encode_choice(PIECES, example, LongTexts(20, "truncate"))
-    assert long
+    found = encode_choice(PIECES, example, LongTexts(20, "truncate"))
+    (rows,) = found.windows
+    assert (found.long, found.cut, found.truncated) == (True, False, True)
     assert [len(row) for row in rows] == [20, 20]
     with pytest.raises(DataError, match="a text of 30 pieces, where there is room for 16") as caught:
         encode_choice(PIECES, example, LongTexts(20, "refuse"))
@@ -129,7 +131,7 @@ def test_the_order_of_the_endings_does_not_matter():
 
 def test_probabilities_are_a_softmax_over_the_endings():
     model, example = untrained(), Choice("a b", ["c", "d e", "f"], 0, "")
-    (rows,), _ = encode_choice(PIECES, example, LONG)
+    (rows,) = encode_choice(PIECES, example, LONG).windows
     with torch.no_grad():
         scores = []
         for row in rows:
@@ -143,7 +145,7 @@ def test_probabilities_are_a_softmax_over_the_endings():
 def test_windows_and_models_are_merged_by_their_mean():
     models = [untrained(1), untrained(2)]
     texts = [Choice(text, ["c", "d e"], 0, "") for text in ("a b", "f g h")]
-    windows = [encode_choice(PIECES, text, LONG)[0][0] for text in texts]
+    windows = [encode_choice(PIECES, text, LONG).windows[0] for text in texts]
     alone = [choose([model], PIECES, [[rows]])[0] for model in models for rows in windows]
     told = []
     (both, _) = choose(models, PIECES, [windows, windows[:1]], done=told.append)

@@ -129,10 +129,10 @@ def test_everything_about_an_output_is_json(runs, task):
         plain = json.loads(json.dumps(predictor.plain(text, output), ensure_ascii=False))
         keys = {
             Classifier: {"text", "probability", "probabilities", "windows"},
-            Tagger: {"text", "words", "tags", "probabilities", "entities"},
+            Tagger: {"text", "words", "tags", "probabilities", "entities", "windows"},
             Relater: {"text", "entities", "relations"},
             Answerer: {"text", "answers", "windows"},
-            Chooser: {"text", "label", "probabilities"},
+            Chooser: {"text", "label", "probabilities", "windows"},
             Generator: {"text", "log_prob", "alternatives"},
         }[PREDICTORS[task]]
         keys |= {"words"} if task in ("classification", "labels") else set()  # they attend

@@ -211,7 +211,13 @@ def test_gpt_writes_on_and_streams_the_same():
         assert ("가 b" + streamed).rstrip("\ufffd") == whole.text.rstrip("\ufffd")
     (longest,) = writer.predict(["b"], max_extra=100, method="greedy")
     assert len(tokenizer.encode("b")) <= len(tokenizer.encode(longest.text)) <= 24
-    with pytest.raises(InputError, match="reads 24"):
-        writer.predict(["가나다 " * 30])
+    for pieces in (23, 24):
+        text = "b" * pieces
+        assert len(tokenizer.encode(text)) == pieces
+        if pieces == 23:
+            assert writer.predict([text])[0].text == text
+        else:
+            with pytest.raises(InputError, match="24 pieces: the model reads 23"):
+                writer.predict([text])
     with pytest.raises(InputError, match="beam"):
         list(writer.stream("b", method="beam"))

@@ -1,7 +1,7 @@
 """Pre-training: what stands in a batch, what it costs, and that packing and sharing out change nothing."""
 
 import re
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -15,6 +15,7 @@ from jumok.data.shards import build_shards
 from jumok.errors import DataError, InputError
 from jumok.models.bert import Bert, BertConfig, BertPretraining
 from jumok.tasks.encoder import Encoder
+from jumok.tasks.predict import Line
 from jumok.tasks.pretraining import (
     FRAME_OF_PAIR,
     STATISTICS,
@@ -203,6 +204,14 @@ def test_documents_of_one_sentence_are_refused_unless_nothing_is_asked_of_them(t
     assert found.batch(next(found.batches(0))).count[0] > 0
 
 
+def test_one_passage_of_two_sentences_has_no_stranger_and_is_refused(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    alone = documents(20, sentences=(1, 2))
+    with pytest.raises(DataError, match="needs two passages of two sentences or more, and there is 1"):
+        task(tokenizer, tmp_path / "a", [*documents(1, sentences=(2, 3)), *alone])
+    found = task(tokenizer, tmp_path / "b", [*documents(2, sentences=(2, 3)), *alone])
+    assert sum(found.batch(batch).count[1] for batch in found.batches(0)) == 2
+
+
 def test_evaluation_is_the_same_however_it_is_batched(reader: Reader, tokenizer: Tokenizer) -> None:
     net = model(tokenizer)
     one, other = judge(net, reader, 64), judge(net, reader, 1000)
@@ -260,6 +269,8 @@ def test_whether_one_text_follows_another(encoder: Encoder) -> None:
     assert answer.follows is not None
     assert 0 < answer.follows < 1
     assert answer.text.startswith("follows" if answer.follows >= 0.5 else "does not")
+    assert encoder.plain("", answer) == {"text": answer.text, "follows": answer.follows}
+    assert encoder.plain("", replace(answer, follows=0.0)) == {"text": answer.text, "follows": 0.0}
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
@@ -281,10 +292,12 @@ def test_what_cannot_be_answered_is_said(encoder: Encoder, tokenizer: Tokenizer)
         ("the dog", "nothing to guess"),
         ("[MASK] " * LENGTH, "reads 32"),
     ):
-        with pytest.raises(InputError, match=message):
-            encoder.predict([text])
-    with pytest.raises(InputError, match="not two texts"):
-        encoder.predict(["the dog"], ask="follows")
+        with pytest.raises(InputError, match=message) as caught:
+            encoder.predict([Line.at(text, "a.txt:7")])
+        assert caught.value.where == "a.txt:7"
+    with pytest.raises(InputError, match="not two texts") as caught:
+        encoder.predict([Line.at("the dog", "a.txt:8")], ask="follows")
+    assert caught.value.where == "a.txt:8"
     alone = Encoder(Bert(CONFIG, vocab=tokenizer.vocab_size).eval(), tokenizer, {"task": {"kind": "embedding"}})
     assert alone.predict(["the [MASK]"])[0].vector is not None
     with pytest.raises(InputError, match="no head"):
@@ -320,6 +333,16 @@ def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
         encoder.compare(other, examples)
     assert replace(PretrainingConfig(), mask_share=0.5).mask_share == 0.5
     assert len(Passages.of([])) == 0
+
+
+def test_models_that_mask_alike_are_compared_however_they_say_it(encoder: Encoder, tokenizer: Tokenizer) -> None:
+    """One from elsewhere has the defaults, unsaid; of a vocabulary only what it is matters."""
+    for said in (asdict(PretrainingConfig()), asdict(PretrainingConfig(new_pieces=3))):
+        other = Encoder(encoder.model, tokenizer, {"task": said, "max_len": LENGTH})
+        assert encoder.compare(other, documents(5))[0].difference == 0
+    alone = Encoder(Bert(CONFIG, vocab=tokenizer.vocab_size).eval(), tokenizer, {"task": {"kind": "embedding"}})
+    with pytest.raises(InputError, match="no head"):
+        encoder.compare(alone, documents(5))
 
 
 def test_an_answer_does_not_depend_on_its_company(encoder: Encoder) -> None:

@@ -305,7 +305,7 @@ class Capitals:
 
 def test_every_pair_is_asked_whose_types_training_had(runs):
     predictor = runs("relation").predictor
-    assert predictor.pairs == {("P", "P")}
+    assert predictor.pairs == {("p", "p")}
     texts = ["the dog Ada beats Bo today", "nobody is here 7", "a Cy meets 12 Dee here"]
     found = predictor.predict(texts, taggers=[Capitals()])
     assert [len(output.entities) for output in found] == [2, 1, 3]
@@ -315,9 +315,24 @@ def test_every_pair_is_asked_whose_types_training_had(runs):
             assert text[relation.head.start : relation.head.end] == relation.head.text
             assert relation.label != "none"
     said = {(r.head.text, r.label, r.tail.text) for r in found[0].relations}
-    assert said == {("Ada", "beats(e1,e2)", "Bo"), ("Bo", "beats(e2,e1)", "Ada")}
+    assert said == {("Ada", "beats(e1,e2)", "Bo")}  # once: the label says the direction
     assert "Ada | beats(e1,e2) | Bo" in found[0].text
     assert found[1].relations == []
     untyped = Relater(predictor.models, predictor.tokenizer, {"task": {}, "labels": predictor.labels, "max_len": 24})
     pairs = {frozenset((r.head.text, r.tail.text)) for r in untyped.predict(texts, taggers=[Capitals()])[2].relations}
     assert pairs == {frozenset(pair) for pair in (("Cy", "12"), ("Cy", "Dee"), ("12", "Dee"))}
+
+
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+def test_pairs_that_no_window_holds_are_not_asked(runs, monkeypatch):
+    predictor = runs("relation").predictor
+    monkeypatch.setattr("jumok.tasks.relater.PAIRS_AT_ONCE", 3)
+    monkeypatch.setattr(predictor, "no_relation", "nothing that is said")
+    far = " and".join([" Ada"] * 40)
+    (found,) = predictor.predict([far], taggers=[Capitals()])
+    starts = [entity.start for entity in found.entities]
+    asked = [(starts.index(r.head.start), starts.index(r.tail.start)) for r in found.relations]
+    apart = len(predictor.tokenizer.encode(" Ada and Ada and")) // 2  # pieces from a name to the next
+    near = (predictor.long_texts.max_len - 1) // apart
+    assert len(starts) == 40
+    assert sorted(asked) == [(i, j) for i in range(40) for j in range(i + 1, min(i + near + 1, 40))]

@@ -156,6 +156,7 @@ def test_a_whole_surrogate_pair_is_one_character(write: Write) -> None:
         ("👩\u200d🔬", 0, 1, "offset 1 is inside a character, between U+1F469 and U+200D"),
         ("👩\u200d🔬", 0, 2, "offset 2 is inside a character, between U+200D and U+1F52C"),
         ("👍🏽", 0, 1, "offset 1 is inside a character, between U+1F44D and U+1F3FD"),
+        ("🇰🇷", 0, 1, "offset 1 is inside a character, between U+1F1F0 and U+1F1F7"),
     ],
 )
 def test_offsets_that_mark_nothing_whole(write: Write, text: str, start: int, end: int, what: str) -> None:
@@ -302,6 +303,17 @@ def test_what_is_wrong_with_a_question_is_told_with_its_id(write: Write, asked: 
     path = write(squad((CONTEXT, [asked])))
     error = wrong(read_questions, path)
     assert error.what.endswith(what)
+    assert error.where == f"{path}, question q1"
+
+
+@pytest.mark.parametrize(
+    ("context", "answer", "start", "offset"),
+    [("cafe\u0301 x", "cafe", 0, 4), ("cafe\u0301 x", "\u0301 x", 4, 4), ("in 🇰🇷", "in 🇰", 0, 4)],
+)
+def test_an_answer_has_whole_characters(write: Write, context: str, answer: str, start: int, offset: int) -> None:
+    path = write(squad((context, [qas(answers=((answer, start),))])))
+    error = wrong(read_questions, path)
+    assert error.what.startswith(f"answer 1: offset {offset} is inside a character, between ")
     assert error.where == f"{path}, question q1"
 
 

@@ -89,6 +89,7 @@ def test_known_texts(text: str, composed: str, spans: list[tuple[int, int]]) -> 
         "👩\u200d🔬",
         "👩🏽\u200d❤\ufe0f\u200d👨",
         "\u0915\u094d\u200d\u0937",
+        "🇰🇷",
     ],
 )
 def test_nothing_ends_inside_of_a_character(character: str) -> None:
@@ -106,6 +107,11 @@ def test_characters_end_between_all_others(text: str) -> None:
         assert not is_inside_character(text, 2)  # the joiner shapes the letter before it
     else:
         assert not any(is_inside_character(text, offset) for offset in range(-1, len(text) + 2))
+
+
+def test_flags_in_a_row_are_pairs_from_the_first() -> None:
+    text = "a🇰🇷🇳🇴🇸b"
+    assert [offset for offset in range(len(text) + 1) if is_inside_character(text, offset)] == [2, 4]
 
 
 @many

@@ -144,6 +144,14 @@ def test_unknown_words_can_be_learned(bert: Tokenizer) -> None:
     assert grown.encode("ℵℶℷ") == [bert.vocab_size]
 
 
+def test_words_that_wordpiece_does_not_look_at_take_no_place(bert: Tokenizer) -> None:
+    longest, longer = "ox" * 50, "ox" * 50 + "o"
+    grown, _ = bert.extended([f"{longer} {longest} {longer} tumours tumours {longest}"] * 3, 2)
+    assert set(grown.pieces([bert.vocab_size, bert.vocab_size + 1])) == {longest, "tumours"}
+    assert [len(grown.encode(word)) for word in (longest, "tumours")] == [1, 1]
+    assert grown.encode(longer) == [bert.unk_id]
+
+
 def test_a_vocabulary_without_mask_is_refused_with_what_it_lacks(bert: Tokenizer) -> None:
     tree = json.loads(bert.to_json())
     tree["model"]["vocab"] = {k: v for k, v in tree["model"]["vocab"].items() if k != "[MASK]"}
