@@ -195,8 +195,13 @@ def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
             return wrong
 
 
-def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = True) -> Recipe:
-    """Read a TOML recipe; its data files are found beside it or under the folder JUMOK_DATA."""
+def load_recipe(
+    path: Path, overrides: Sequence[str] = (), *, find_data: bool = True, need_weights: bool = True
+) -> Recipe:
+    """Read a TOML recipe; its data files are found beside it or under the folder JUMOK_DATA.
+
+    Who looks at its data only does not need the weights that it begins with.
+    """
     try:
         tree = tomllib.loads(path.read_text("utf-8"))
     except OSError as error:
@@ -207,15 +212,17 @@ def load_recipe(path: Path, overrides: Sequence[str] = (), *, find_data: bool = 
         _override(tree, override)
     for key in ("init", "features"):
         if isinstance(tree.get(key), str):
-            tree = _begun(tree, key, path)
+            tree = _begun(tree, key, path, need_weights=need_weights)
     recipe = parse_recipe(tree, where=str(path))
     return _resolve(recipe, path) if find_data else recipe
 
 
-def _begun(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
+def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) -> dict[str, Any]:
     """A recipe that begins with other weights has their model, or their features, and their vocabulary."""
     places = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
     found = [place / tree[key] for place in places if (place / tree[key]).is_dir()]
+    if not found and not need_weights:
+        return _without_weights(tree, key)
     if not found:
         raise RecipeError(
             f"no such run or folder: {tree[key]}",
@@ -231,6 +238,18 @@ def _begun(tree: dict[str, Any], key: str, path: Path) -> dict[str, Any]:
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, "bpe"), **tree.get("tokenizer", {})}
     tokenizer["vocab_size"] = start.tokenizers.source.vocab_size
     return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
+
+
+def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
+    """Any model that fits the task stands in for theirs."""
+    if key == "features":
+        return {name: value for name, value in tree.items() if name != key}
+    task = tree.get("task")
+    kind = task.get("kind") if isinstance(task, dict) else None
+    if kind not in FITTING:
+        return tree
+    model = FITTING[kind][1][0]
+    return {**tree, "model": {"kind": model}, "tokenizer": {"kind": VOCABULARIES.get(model, "bpe")}}
 
 
 def shipped_recipe(name: str) -> Path:

@@ -49,9 +49,9 @@ def examine_data(
     """
     recipe: Recipe | None = None
     if what[0].suffix == ".toml":
-        from jumok.doctor.recipes import load_for_data  # here, because it needs torch
+        from jumok.recipe import load_recipe  # here, because it needs torch
 
-        recipe = load_for_data(what[0], overrides)
+        recipe = load_recipe(what[0], overrides, need_weights=False)
     kind = _kind_of_recipe(recipe) if recipe else kind_of_files(what, source, target, columns)
     seed = recipe.seed if recipe else 0
     match data := kind.data:
