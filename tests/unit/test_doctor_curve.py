@@ -248,6 +248,52 @@ class TestDev:
         assert set(examined(events)) == {"curve", "risen"}
 
 
+def language_model(kind: str, data: dict[str, Any] | None = None) -> Recipe:
+    wide = {"d_embedding": 64, "d_hidden": 64} if kind == "elmo" else {"d_model": 64, "d_ff": 64, "n_heads": 2}
+    tree = {
+        "task": {"kind": "language_model"},
+        "data": data or {"kind": "toy_grammar", "n_train": 50, "n_dev": 5, "n_test": 5},
+        "tokenizer": {"kind": "byte_bpe" if kind == "gpt" else "word", "vocab_size": 300},
+        "model": {"kind": kind, **wide},
+        "train": {"steps": 4000, "metric": "perplexity"},
+    }
+    return parse_recipe(tree, where="test")
+
+
+class TestLanguageModels:
+    def examined(self, kind: str, events: Events) -> dict[str, Finding]:
+        return {found.kind: found for found in examine_curve(events, language_model(kind), GROUND)}
+
+    def dev(self, step: int, *losses: float) -> dict[str, Any]:
+        names = ("perplexity", "backward_perplexity")
+        scores = {name: float(np.exp(loss)) for name, loss in zip(names, losses, strict=False)}
+        return {"event": "evaluated", "step": step, "scores": scores, "best": False}
+
+    @pytest.mark.parametrize(
+        ("kind", "losses", "dev"),
+        [
+            ("gpt", [3.2], "3.20 (perplexity 24.53)"),
+            ("elmo", [3.0, 3.4], "3.20 (perplexity 20.09, backward perplexity 29.96)"),
+        ],
+    )
+    def test_a_healthy_run_is_told_without_masks(self, kind: str, losses: list[float], dev: str) -> None:
+        found = self.examined(kind, [*run(HEALTHY, pairs=None, noise=0), self.dev(4000, *losses), finished(4000)])
+        assert list(found) == ["curve"]
+        assert "The loss was 8.98 at first and is 3.00 (mean of 100 steps)" in found["curve"].message
+        assert f"so that the model uses the context. On dev it is {dev}." in found["curve"].message
+
+    def test_a_plateau_has_the_causes_that_apply(self) -> None:
+        found = self.examined("gpt", run(AT_FLOOR, pairs=None, learning_rate=1e-6, tokens=300))["plateau"]
+        assert (found.severity, "mask" in f"{found}") == ("warning", False)
+        assert found.examples[1] == "small batches: 300 pieces a step"
+        assert found.examples[0].startswith("learning rate too low")
+
+    def test_a_dev_perplexity_that_rises_is_memorising(self) -> None:
+        dev = [self.dev(1000 * (i + 1), loss, loss) for i, loss in enumerate([4.5, 4.0, 4.4])]
+        found = self.examined("elmo", [*run(lambda t: 6 - 3 * t, pairs=None), *dev])
+        assert "risen from 4.00 at step 2,000 to 4.40" in found["memorising"].message
+
+
 class TestTrouble:
     def test_a_loss_that_rises_is_found(self) -> None:
         found = examined(run(lambda t: HEALTHY(t) if t < 0.7 else 5.5))["risen"]
@@ -308,6 +354,26 @@ class TestRuns:
         assert f"The unigram floor is {ground.floor:.2f}" in found["curve"].message
         self.write(folder, recipe(), tokenizers=[task.tokenizers.source.sha256] * 2)
         assert ground_of_run(folder) == ground
+
+    @pytest.mark.parametrize("kind", ["gpt", "elmo"])
+    @pytest.mark.parametrize("form", ["documents", "text", "toy_grammar"])
+    def test_the_floor_of_a_language_model_counts_all_that_it_predicts(
+        self, folder: Path, kind: str, form: str
+    ) -> None:
+        file = folder / "text.txt"
+        file.write_text("the cat sat\nthe dog ran\n\n  \nthe cat ran\n\nthe cat sat\n" * 20, "utf-8")
+        files = {"kind": form, "train": [str(file)], "dev": [str(file)]}
+        wanted = language_model(kind, None if form == "toy_grammar" else files)
+        self.write(folder, wanted)
+        task = prepare(wanted, cache_folder())
+        ids = task.train.fields["text"].tokens
+        shares = np.unique(ids, return_counts=True)[1] / len(ids)
+        assert task.tokenizers.source.end_id in ids
+        ground = ground_of_run(folder)
+        assert ground.floor == pytest.approx(-(shares * np.log(shares)).sum())
+        found = {finding.kind: finding for finding in examine_run(folder) or []}
+        assert f"The unigram floor is {ground.floor:.2f}" in found["curve"].message
+        assert ground.unknown == 0
 
     def test_without_its_text_the_rest_is_told(self, folder: Path, tmp_path: Path) -> None:
         data = DocumentData(train=[str(tmp_path / "gone.txt")], max_len=64)

@@ -88,6 +88,8 @@ class TestCounts:
         ("no_letters", "1984 — 42"),
         ("over_long", "so " * 251),
         ("wrong_language", "정말 재미있는 영화였어요"),
+        ("wrong_language", "Ein Mann und eine Frau sitzen auf der Bank"),
+        ("wrong_language", "Un homme est assis sur le banc avec une femme"),
     ],
 )
 def test_planted_faults_are_found_at_their_place(kind: str, planted: str) -> None:

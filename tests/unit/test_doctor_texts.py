@@ -93,6 +93,7 @@ def test_counts_lengths_and_labels_are_told() -> None:
         ("contradiction", "error", ("A film of rare warmth.", "bad"), 6),
         ("over_long", "warning", ("so " * 21, "bad"), 6),
         ("wrong_language", "warning", ("정말 재미있는 영화였어요", "good"), 6),
+        ("wrong_language", "warning", ("ein Film, der für die Familie ist", "good"), 6),
     ],
 )
 def test_planted_faults_of_labelled_texts(kind: str, severity: str, planted: tuple[str, str], line: int) -> None:

@@ -1,9 +1,9 @@
-"""What the curve of a pre-training says: whether it goes below the unigram floor, and if not, what may be the cause.
+"""What the curve of a run that learns from text alone says: whether it goes below the unigram floor, and why if not.
 
     floor = - sum_v p(v) ln p(v)
 
-is the loss of a model that knows the frequency p(v) of every piece v and nothing else. A masked loss comes down to it
-soon and should go on; one that stays there has learned nothing of the context.
+is the loss of a model that knows the frequency p(v) of every piece v and nothing else. The loss of masked pieces, or
+of next ones, comes down to it soon and should go on; one that stays there has learned nothing of the context.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,13 +36,14 @@ _SAYS = {
     "not_begun": "The run has not taken a step yet: there is nothing to look at.",
     "not_finite": "There are losses, gradients or scores that are no numbers, and the weights are lost. Begin anew"
         " with a lower learning rate, a longer warm-up or clip_norm = 1.0.",
-    "steps": "Step {last:,} of {steps:,}: {read:,.0f} pieces read, {speed:,.0f} a second. The masked loss was"
+    "steps": "Step {last:,} of {steps:,}: {read:,.0f} pieces read, {speed:,.0f} a second. The {name} was"
         " {first:.2f} at first and is {end:.2f} (mean of {window} steps).",
     "ground": " The unigram floor is {floor:.2f}, ln V is {ln_v:.2f}: {standing}.",
     "dev": " On dev it is {masked_loss:.2f}, with {masked_accuracy:.1f} % of the masked pieces guessed right.",
+    "dev_text": " On dev it is {loss:.2f} ({scores}).",
     "dev_pairs": " Of the pairs {next_sentence_accuracy:.1f} % are judged right, where the commoner answer has"
         " {next_sentence_majority:.1f} %.",
-    "stuck": "The masked loss has been {where} the unigram floor, {floor:.2f}, for the last {n:,} steps.",
+    "stuck": "The {name} has been {where} the unigram floor, {floor:.2f}, for the last {n:,} steps.",
     "falls": " It still falls: go on.",
     "warms_up": " The learning rate still rises to its peak: go on.",
     "causes": " At {end:.2f} {standing}. What may be the cause:",
@@ -51,12 +52,12 @@ _SAYS = {
         " neighbouring sentences belong together (data.format), or set task.next_sentence = false.",
     "only_pairs": "Next-sentence prediction is learned (loss {loss:.3f}) while masked words are not, so that the model"
         " and its gradients work. What tells the pairs apart may be less than words: their lengths, or their signs.",
-    "risen": "The masked loss has risen from {best:.2f} at step {since:,} to {end:.2f}: the training comes apart. Go"
+    "risen": "The {name} has risen from {best:.2f} at step {since:,} to {end:.2f}: the training comes apart. Go"
         " back to a checkpoint from before with a lower learning rate, or begin anew with a longer warm-up.",
     "memorising": "The dev loss has risen from {best:.2f} at step {since:,} to {end:.2f}, and the training loss fell"
         " from {then:.2f} to {now:.2f}: in epoch {epoch} the text is known by heart. More text or a smaller model"
         ' would help; train.patience stops in time, and train.final = "best" goes back.',
-    "spikes": "Spikes of the masked loss: {n:,} in {steps:,} steps. A few are harmless; against many there is a lower"
+    "spikes": "Spikes of the {name}: {n:,} in {steps:,} steps. A few are harmless; against many there is a lower"
         " learning rate, a longer warm-up or clip_norm = 1.0.",
     "spike": "step {step:,}  {loss:.2f}, where {usual:.2f} was usual; gradient norm {norm:.2g}",
     "slow": "Training has become slow: {now:,.0f} pieces a second, where {usual:,.0f} are usual. Something else may"
@@ -72,7 +73,7 @@ _CAUSES = {
     "repeated": "repeated text, {repeated:.0f} % of the words: keep one of each line",
     "unknown": "unknown pieces, {unknown:.1f} % of all: nothing is learned of them",
     "unused": "a vocabulary too large for the text: {used:.0f} % of it occur",
-    "small_batches": "small batches: {tokens:,.0f} pieces a step, {masked:,.0f} of them masked",
+    "small_batches": "small batches: {tokens:,.0f} pieces a step{masked}",
     "small_model": "a small model: {d_model} wide, layers: {n_layers}",
     "few_steps": "few steps: {last:,}, where a text with a large vocabulary may need some thousands",
     "none": "none that shows: try a third of the learning rate ({peak:.1e}), then three times as much",
@@ -100,7 +101,10 @@ class Curve:
     """The steps of a run, and its scores on dev."""
 
     steps: npt.NDArray[np.int64]
-    masked: Values
+    is_masked: bool
+    """masked pieces are guessed; otherwise the next one, always"""
+    loss: Values
+    """of the pieces alone; the mean of the directions if there are two"""
     next_sentence: Values
     """empty if it was not asked for"""
     rates: Values
@@ -112,7 +116,7 @@ class Curve:
     finished: bool
 
     @staticmethod
-    def of(events: Iterable[Mapping[str, Any]]) -> "Curve":
+    def of(events: Iterable[Mapping[str, Any]], *, is_masked: bool) -> "Curve":
         told: dict[int, Mapping[str, Any]] = {}
         dev: dict[int, dict[str, float]] = {}
         finished = False
@@ -132,7 +136,8 @@ class Curve:
 
         return Curve(
             steps=np.array(sorted(told), dtype=np.int64),
-            masked=column(parts, "masked"),
+            is_masked=is_masked,
+            loss=column(parts, "masked"),
             next_sentence=column(parts, "next_sentence"),
             rates=column(steps, "learning_rate"),
             norms=column(steps, "grad_norm"),
@@ -145,6 +150,10 @@ class Curve:
 
     def __len__(self) -> int:
         return len(self.steps)
+
+    @property
+    def name(self) -> str:
+        return "masked loss" if self.is_masked else "loss"
 
     @property
     def last(self) -> int:
@@ -162,38 +171,47 @@ class Curve:
 
     @property
     def end(self) -> float:
-        return float(self.masked[-self.window :].mean())
+        return float(self.loss[-self.window :].mean())
+
+    def dev_losses(self) -> dict[int, float]:
+        """By their steps; perplexities are those of each direction."""
+        losses: dict[int, float] = {}
+        for step, scores in self.dev.items():
+            found = [log(value) for name, value in scores.items() if name in ("perplexity", "backward_perplexity")]
+            if "masked_loss" in scores or found:
+                losses[step] = scores.get("masked_loss", sum(found) / max(len(found), 1))
+        return losses
 
     def blocks(self) -> Values:
-        """The mean masked loss of each window; the last one ends with the last step."""
+        """The mean loss of each window; the last one ends with the last step."""
         n = len(self) // self.window * self.window
-        means: Values = self.masked[len(self) - n :].reshape(-1, self.window).mean(axis=1)
+        means: Values = self.loss[len(self) - n :].reshape(-1, self.window).mean(axis=1)
         return means
 
     def has_risen(self) -> bool:
         """The loss is higher at the end than it was, by more than noise."""
-        best, noise = float(self.blocks().min()), float(self.masked[-self.window :].std()) / sqrt(self.window)
+        best, noise = float(self.blocks().min()), float(self.loss[-self.window :].std()) / sqrt(self.window)
         return self.end - best > NEAR * best + 4 * noise
 
     def spikes(self) -> list[tuple[int, float]]:
         """Where the loss leaps far above what it was in the steps before, and what that was."""
-        usual, most = self.masked.copy(), self.masked.copy()
+        usual, most = self.loss.copy(), self.loss.copy()
         for start in range(BLOCK, len(self), BLOCK):
-            before, here = self.masked[start - BLOCK : start], slice(start, start + BLOCK)
+            before, here = self.loss[start - BLOCK : start], slice(start, start + BLOCK)
             usual[here] = np.median(before)
             spread = 1.4826 * float(np.median(np.abs(before - usual[start])))
             most[here] = usual[start] + max(8 * spread, 0.15 * usual[start])
-        high = self.masked > most
+        high = self.loss > most
         begins = np.flatnonzero(high[1:] & ~high[:-1]) + 1
         return [(int(i), float(usual[i])) for i in begins]
 
 
 def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground: Ground | None) -> list[Finding]:
-    """What the events of a pre-training say; `ground` is None if its training text cannot be read any more."""
-    curve = Curve.of(events)
+    """What the events of a run say; `ground` is None if its training text cannot be read any more."""
+    curve = Curve.of(events, is_masked=recipe.task.kind == "pretraining")
     if not len(curve):
         return [finding("curve", "note", 0, 1, _SAYS["not_begun"])]
-    numbers = np.concatenate([curve.masked, curve.next_sentence, curve.norms])
+    numbers = np.concatenate([curve.loss, curve.next_sentence, curve.norms])
     scores = [value for found in curve.dev.values() for value in found.values()]
     if not (np.isfinite(numbers).all() and all(map(isfinite, scores))):
         return [finding("not_finite", "error", 1, len(curve), _SAYS["not_finite"])]
@@ -208,24 +226,28 @@ def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground:
 def _summary(curve: Curve, recipe: "Recipe", ground: Ground | None) -> Finding:
     read, steps = float(curve.tokens.sum()), max(recipe.train.steps, curve.last)
     speed = read / max(float(curve.seconds.sum()), 1e-9)
-    facts = {"read": read, "speed": speed, "first": curve.masked[0], "window": curve.window}
-    message = _SAYS["steps"].format(last=curve.last, steps=steps, end=curve.end, **facts)
+    facts = {"read": read, "speed": speed, "first": curve.loss[0], "window": curve.window}
+    message = _SAYS["steps"].format(name=curve.name, last=curve.last, steps=steps, end=curve.end, **facts)
     if ground:
-        standing = _standing(curve.end, ground.floor)
+        standing = _standing(curve, ground.floor)
         message += _SAYS["ground"].format(floor=ground.floor, ln_v=log(ground.vocabulary), standing=standing)
     if "masked_loss" in curve.scores:
         message += _SAYS["dev"].format(**curve.scores)
+    elif dev := curve.dev_losses():
+        scores = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in curve.scores.items())
+        message += _SAYS["dev_text"].format(loss=dev[max(dev)], scores=scores)
     if "next_sentence_accuracy" in curve.scores:
         message += _SAYS["dev_pairs"].format(**curve.scores)
     return finding("curve", "note", curve.last, steps, message)
 
 
-def _standing(loss: float, floor: float) -> str:
-    if loss > (1 + NEAR) * floor:
+def _standing(curve: Curve, floor: float) -> str:
+    if curve.end > (1 + NEAR) * floor:
         return "the model does not know yet how frequent the pieces are"
-    if loss > (1 - NEAR) * floor:
+    if curve.end > (1 - NEAR) * floor:
         return "the model knows how frequent the pieces are, and little more"
-    return f"the loss is {floor - loss:.2f} below the floor, so that the model uses the words around a masked one"
+    context = "words around a masked one" if curve.is_masked else "context"
+    return f"the loss is {floor - curve.end:.2f} below the floor, so that the model uses the {context}"
 
 
 def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
@@ -241,10 +263,10 @@ def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
     half = len(recent) // 2
     falls = half > 0 and recent[:half].mean() - recent[half:].mean() > FALLING * ground.floor
     where = "above" if above[-1] else f"within {100 * NEAR:.0f} % of"
-    message = _SAYS["stuck"].format(where=where, floor=ground.floor, n=n)
+    message = _SAYS["stuck"].format(name=curve.name, where=where, floor=ground.floor, n=n)
     if falls or curve.last < recipe.train.optimizer.warmup:
         return [finding("plateau", "note", n, len(curve), message + _SAYS["falls" if falls else "warms_up"])]
-    message += _SAYS["causes"].format(end=curve.end, standing=_standing(curve.end, ground.floor))
+    message += _SAYS["causes"].format(end=curve.end, standing=_standing(curve, ground.floor))
     return [finding("plateau", "warning", n, len(curve), message, _causes(curve, recipe, ground))]
 
 
@@ -253,7 +275,8 @@ def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
     spikes, peak, tokens = len(curve.spikes()), float(curve.rates.max()), float(np.median(curve.tokens))
     early, late = (float(np.median(part)) for part in (curve.norms[: curve.window], curve.norms[-curve.window :]))
     d_model, n_layers = recipe.model.d_model, getattr(recipe.model, "n_layers", 2)
-    masked = tokens * getattr(recipe.task, "mask_share", 1)
+    share = getattr(recipe.task, "mask_share", None)
+    masked = f", {tokens * share:,.0f} of them masked" if share is not None else ""
     facts = {"best": curve.blocks().min(), "last": curve.last, "spikes": spikes, "peak": peak, "early": early}
     facts |= {"late": late, "tokens": tokens, "masked": masked, "d_model": d_model, "n_layers": n_layers}
     facts |= {"repeated": 100 * ground.repeated, "unknown": 100 * ground.unknown, "used": 100 * ground.used}
@@ -281,7 +304,7 @@ def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Findi
         return []
     n, loss = len(curve), float(curve.next_sentence[-max(curve.window, FEW) :].mean())
     beyond = curve.scores.get("next_sentence_accuracy", 0) - curve.scores.get("next_sentence_majority", 0)
-    learns = curve.end < ((1 - NEAR) * ground.floor if ground else 0.9 * curve.masked[0])
+    learns = curve.end < ((1 - NEAR) * ground.floor if ground else 0.9 * curve.loss[0])
     if learns and loss > CHANCE and beyond <= POINTS:
         severity: Severity = "warning" if curve.finished or n >= EARLY else "note"
         return [finding("next_sentence", severity, n, n, _SAYS["pairs_at_chance"].format(loss=loss))]
@@ -296,17 +319,17 @@ def _risen(curve: Curve) -> list[Finding]:
     blocks = curve.blocks()
     best = int(blocks.argmin())
     ago = (len(blocks) - 1 - best) * curve.window
-    message = _SAYS["risen"].format(best=blocks[best], since=curve.last - ago, end=curve.end)
+    message = _SAYS["risen"].format(name=curve.name, best=blocks[best], since=curve.last - ago, end=curve.end)
     return [finding("risen", "warning", ago, len(curve), message)]
 
 
 def _memorising(curve: Curve) -> list[Finding]:
     """A dev loss that rises while the training loss falls."""
-    dev = {step: scores["masked_loss"] for step, scores in curve.dev.items() if "masked_loss" in scores}
+    dev = curve.dev_losses()
     if len(dev) < 3:
         return []
     best, last = min(dev, key=lambda step: dev[step]), max(dev)
-    before = [curve.masked[(curve.steps > step - curve.window) & (curve.steps <= step)] for step in (best, last)]
+    before = [curve.loss[(curve.steps > step - curve.window) & (curve.steps <= step)] for step in (best, last)]
     if dev[last] < 1.02 * dev[best] or not all(map(len, before)):
         return []
     then, now = (float(losses.mean()) for losses in before)
@@ -321,10 +344,11 @@ def _spikes(curve: Curve) -> list[Finding]:
         return []
     severity: Severity = "warning" if len(spikes) >= 3 and len(spikes) > n / 1000 else "note"
     shown = [
-        _SAYS["spike"].format(step=curve.steps[i], loss=curve.masked[i], usual=usual, norm=curve.norms[i])
+        _SAYS["spike"].format(step=curve.steps[i], loss=curve.loss[i], usual=usual, norm=curve.norms[i])
         for i, usual in spikes[:5]
     ]
-    return [finding("spikes", severity, len(spikes), n, _SAYS["spikes"].format(n=len(spikes), steps=n), shown)]
+    message = _SAYS["spikes"].format(name=curve.name, n=len(spikes), steps=n)
+    return [finding("spikes", severity, len(spikes), n, message, shown)]
 
 
 def _slow(curve: Curve) -> list[Finding]:

@@ -14,8 +14,8 @@ from math import ceil, inf
 from pathlib import Path
 
 from jumok.data.corpus import SPLITS
-from jumok.data.made import ToyStories
-from jumok.data.sources import DocumentData
+from jumok.data.made import MadeData, ToyGrammar, ToyStories
+from jumok.data.sources import DocumentData, TextData
 from jumok.data.synthetic import Split
 from jumok.doctor.faults import examine_bytes
 from jumok.doctor.findings import (
@@ -134,7 +134,7 @@ class Survey:
         """nothing of the split was left unread"""
         self.sample = Sample(SAMPLE)
         self._language = language
-        self._excludes = Language(language, other="en").excludes if language else None
+        self._excludes = Language(language).excludes if language else None
         self._earlier = dict(earlier or {})
         self._is_made = is_made
         self._things, self._long = ("sentences", "long_sentence") if is_cut else ("lines", "long_line")
@@ -154,10 +154,11 @@ class Survey:
         self._widespread: dict[int, _Seen] = {}
 
     @staticmethod
-    def of(data: DocumentData | ToyStories, *, earlier: "Mapping[str, Survey] | None" = None) -> "Survey":
-        if isinstance(data, ToyStories):
-            return Survey(data.language, earlier=earlier, is_made=True)
-        return Survey(data.language, earlier=earlier, is_cut=data.split_sentences)
+    def of(
+        data: DocumentData | ToyStories | TextData | ToyGrammar, *, earlier: "Mapping[str, Survey] | None" = None
+    ) -> "Survey":
+        is_cut = data.split_sentences if isinstance(data, DocumentData) else isinstance(data, ToyStories)
+        return Survey(data.language, earlier=earlier, is_made=isinstance(data, MadeData), is_cut=is_cut)
 
     def read(self, sentences: Iterable[Sentence]) -> None:
         stream = iter(sentences)

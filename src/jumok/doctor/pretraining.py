@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import exp, log, sqrt
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.corpus import Corpus, Texts
-from jumok.data.made import ToyStories
-from jumok.data.sources import DocumentData
+from jumok.data.corpus import Corpus, Data, Texts
 from jumok.doctor.curve import Ground
 from jumok.doctor.documents import Survey, quartiles
 from jumok.doctor.findings import Finding, Severity, count_words, example, finding
@@ -76,6 +75,8 @@ class Pieces:
     ids: Ids
     is_final: bool
     """the vocabulary is that of the training, and not one of the sample alone"""
+    ends: int | None
+    """of texts, where all is guessed and the end as well; None if pieces are masked, and special ones never"""
 
     @property
     def unknown(self) -> float:
@@ -83,12 +84,17 @@ class Pieces:
 
     @property
     def per_word(self) -> float:
-        return len(self.ids) / max(sum(count_words(sentence.text) for sentence in self.sample), 1)
+        breaks = 0 if self.ends is None else sum(not sentence.first for sentence in self.sample)
+        n = len(self.ids) - breaks * len(self.tokenizer.encode("\n"))
+        return n / max(sum(count_words(sentence.text) for sentence in self.sample), 1)
 
     def counts(self) -> Ids:
-        """How often each piece stands in the text; special ones, which no model has to guess, are left out."""
+        """How often each piece stands in the text; those that no model has to guess are left out."""
         counts = np.bincount(self.ids, minlength=self.tokenizer.vocab_size)
-        counts[self.tokenizer.special_ids] = 0
+        if self.ends is None:
+            counts[self.tokenizer.special_ids] = 0
+        else:
+            counts[self.tokenizer.end_id] += self.ends
         return counts
 
     def ground(self, survey: Survey) -> Ground:
@@ -113,17 +119,20 @@ def read_pieces(recipe: Recipe, survey: Survey, tokenizer: Tokenizer | None = No
     texts = [sentence.text for sentence in sample]
     is_final = tokenizer is not None or recipe.init is not None or survey.is_whole
     tokenizer = tokenizer or _tokenizer(recipe, survey, texts)
-    ids = [i for row in tokenizer.encode_batch(texts) for i in row]
-    return Pieces(tokenizer, sample, np.array(ids, dtype=np.int64), is_final)
+    if not (is_masked := isinstance(recipe.task, PretrainingConfig)):  # line breaks and ends are to be guessed, too
+        texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sample]
+    rows = tokenizer.encode_batch(texts)
+    ids = [i for row in rows for i in row]
+    ends = None if is_masked else sum(sentence.first and bool(row) for sentence, row in zip(sample, rows, strict=True))
+    return Pieces(tokenizer, sample, np.array(ids, dtype=np.int64), is_final, ends)
 
 
 def _tokenizer(recipe: Recipe, survey: Survey, sample: Sequence[str]) -> Tokenizer:
-    assert isinstance(recipe.data, DocumentData | ToyStories)
     layout = LAYOUTS.get(recipe.model.kind, MARIAN)
     if recipe.init is None and not survey.is_whole:
         return Tokenizer.train(recipe.tokenizer, sample, layout)
-    corpus = Corpus(recipe.data, "train", seed=recipe.seed)
-    texts = Texts(corpus, lambda sentence: [sentence.text])
+    corpus = Corpus(cast(Data[str | Sentence], recipe.data), "train", seed=recipe.seed)
+    texts = Texts(corpus, lambda example: [example if isinstance(example, str) else example.text])
     is_pretraining = isinstance(recipe.task, PretrainingConfig)
     key, cache = ["documents" if is_pretraining else "text"], cache_folder()
     tokenizer = prepare_tokenizer(recipe.tokenizer, texts, key, corpus, cache, layout=layout, start=recipe.init)

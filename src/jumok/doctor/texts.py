@@ -157,7 +157,7 @@ def examine_texts(
     findings: list[Finding] = []
     seen: dict[str, _Split] = {}
     for name in sorted(splits, key=lambda name: ("train", "dev", "test", name).index(name)):
-        split = _Split(Language(language, other="en") if language else None, max_words, predicts, separator)
+        split = _Split(Language(language) if language else None, max_words, predicts, separator)
         shared: dict[tuple[str, str], Tally] = defaultdict(Tally)
         try:
             for example in splits[name]:

@@ -12,12 +12,13 @@ _LETTERS = {
     "he": "\u0590-\u05ff", "ar": "\u0600-\u06ff\u0750-\u077f", "th": "\u0e00-\u0e7f", "hi": "\u0900-\u097f",
     **dict.fromkeys(("en", "de", "fr", "es", "it", "nl", "pt", "sv", "da", "fi", "pl", "cs", "tr", "vi"), _LATIN),
 }
-# The words that hold sentences together: hardly a sentence does without, whatever it talks about.
+# The words that hold sentences together: hardly a sentence does without, whatever it talks about. What two of these
+# languages write alike belongs in both lists, and then tells nothing.
 _FUNCTION_WORDS = {
     "en": "the a an and or of is are was were be with for from by on at to this that it its has have not as you he can"
-          " which your his her they their there who will while into",
+          " which your his her they their there who will while into in i no o do me come per d l",
     "de": "der die das den dem des ein eine einen einem einer und oder ist sind mit für von vom zu zum zur auf aus an"
-          " bei im sich es er sie nicht was wird werden nach über auch durch kann als",
+          " bei im sich es er sie nicht was wird werden nach über auch durch kann als in",
     "fr": "le la les un une des du de d l et est sont dans sur avec pour par au ce cette qui que qu ne pas il elle en",
     "es": "el la los las un una de del y o es son en con por para al que no se su sus lo como más pero este esta hay",
     "it": "il lo la i gli le un una di del della dei e è sono in con per da dal al alla che non si come più nel su",
@@ -30,20 +31,24 @@ _FUNCTION_WORDS = {
 class Language:
     """Tells texts that cannot be of a language; in doubt they can."""
 
-    def __init__(self, code: str, *, other: str) -> None:
-        self.code, other = (re.split("[-_]", name.lower())[0] for name in (code, other))
+    def __init__(self, code: str, *, other: str | None = None) -> None:
+        """`other` is what texts are in if not in this one; without it, that may be any."""
+        self.code = _plain(code)
         letters = _LETTERS.get(self.code)
         self._latin = letters == _LATIN
         self._letters = re.compile(f"[{letters}]") if letters else None
-        own, others = (set(_FUNCTION_WORDS.get(name, "").split()) for name in (self.code, other))
-        self._profiles = (own - others, others - own) if own and others else None
+        names = [_plain(other)] if other else list(_FUNCTION_WORDS)
+        own, *others = (set(_FUNCTION_WORDS.get(name, "").split()) for name in (self.code, *names))
+        self._profiles = [(own - other, other - own) for other in others if own and other and other != own]
 
     def excludes(self, text: str) -> bool:
         words = WORD.findall(text)
         if self._profiles and len(words) >= 5:
-            own, others = (sum(word.lower() in profile for word in words) for profile in self._profiles)
-            if others >= max(2, 0.25 * len(words)) and others > 3 * own:
-                return True
+            lower = [word.lower() for word in words]
+            for profiles in self._profiles:
+                own, others = (sum(word in profile for word in lower) for profile in profiles)
+                if others >= max(2, 0.25 * len(words)) and others > 3 * own:
+                    return True
         if not self._letters or (self._latin and text.isascii()):
             return False
         # Korean or Russian may be nearly all Latin names and code; English is hardly ever mostly Hangul.
@@ -53,3 +58,7 @@ class Language:
         if all(word < "ɐ" for word in words) and len(_LOWERCASE_WORD.findall(text)) < 2:
             return False
         return sum(len(word.encode()) for word in words) >= 10
+
+
+def _plain(code: str) -> str:
+    return re.split("[-_]", code.lower())[0]
