@@ -1,4 +1,4 @@
-"""Fine-tuning: examples a second, against transformers' Trainer with its defaults, from the same weights.
+"""Fine-tuning: real pieces a second, against transformers' Trainer with its defaults, from the same weights.
 
     JUMOK_DATA=... python benchmarks/finetuning.py runs/minilm [--rounds 6]
 
@@ -6,8 +6,9 @@ SST-2 as a classifier and JNLPBA as a tagger. The Trainer has its own defaults: 
 padded to the longest of each (DataCollatorWithPadding, DataCollatorForTokenClassification), AdamW, dropout as
 published. It stands beside jumok with that dropout and beside the recipe as it is, which drops no attention weights;
 and once it is given both of the recipe's advantages, no dropout there and as many examples a batch as jumok has on
-average. All read texts that are cut into pieces beforehand and train on as many examples in a round. Two threads.
-Needs `pip install accelerate`, without which there is no Trainer.
+average. All read texts that are cut into pieces beforehand and train on as many examples in a round; pieces are
+counted, since batches of one length are now of short texts and now of long ones. Two threads. Needs `pip install
+accelerate`, without which there is no Trainer.
 """
 
 import argparse
@@ -36,20 +37,21 @@ from jumok.assemble import build_model
 from jumok.prepare import cache_folder, prepare
 from jumok.recipe import Recipe, load_recipe
 from jumok.train.checkpoint import Checkpoints
-from jumok.train.loop import train
+from jumok.train.loop import Step, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.transfer import begin_with, read_start
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 EXAMPLES = 512  # of a round
+SAME_HEAD = {"jnlpba": ["task.crf=false"]}  # as the Trainer's
 PUBLISHED = 0.1  # dropout of attention weights, Devlin et al.
 
 
 class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
-    """What the Trainer reads: the same pieces and labels that jumok's shards have."""
+    """What the Trainer reads: the same pieces and labels that jumok's shards have; it counts the pieces."""
 
     def __init__(self, task: Any, kind: str) -> None:
-        self.task, self.kind = task, kind
+        self.task, self.kind, self.pieces = task, kind, 0
 
     def __len__(self) -> int:
         return len(self.task.train)
@@ -57,6 +59,7 @@ class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
     def __getitem__(self, i: int) -> dict[str, Any]:
         fields = self.task.train.fields
         ids = fields["text"][int(i)].tolist()
+        self.pieces += len(ids)
         row: dict[str, Any] = {"input_ids": ids, "attention_mask": [1] * len(ids)}
         if self.kind == "classification":
             return {**row, "labels": int(fields["label"][int(i)][0])}
@@ -66,8 +69,9 @@ class Rows(torch.utils.data.Dataset):  # type: ignore[type-arg]
         return {**row, "labels": labels}
 
 
-def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[[], object]:
-    """A round of jumok's own loop, which goes on where the last round ended; `sizes` are those of its batches."""
+def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int], pieces: list[int]) -> Callable[[], object]:
+    """A round of jumok's own loop, which goes on where the last round ended; `sizes` are the examples of its batches,
+    `pieces` what each round reads."""
     assert recipe.init is not None
     start = read_start(recipe.init)
     torch.manual_seed(1)
@@ -84,7 +88,7 @@ def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[
 
     counting = copy(task)
     object.__setattr__(counting, "batches", counted)
-    steps = train(
+    events = train(
         model,
         counting,
         config.resolved(lambda epoch: never),
@@ -95,15 +99,20 @@ def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int]) -> Callable[
     )
 
     def work() -> None:
-        done = 0
+        done = read = 0
         while done < EXAMPLES:
-            next(steps)
-            done += sizes[-1]
+            event = next(events)
+            if isinstance(event, Step):
+                done += sizes[-1]
+                read += event.tokens
+        pieces.append(read)
 
     return work
 
 
-def theirs(weights: Path, task: Any, kind: str, folder: Path, batch: int, **changed: float) -> Callable[[], object]:
+def theirs(
+    weights: Path, task: Any, kind: str, folder: Path, batch: int, pieces: list[int], **changed: float
+) -> Callable[[], object]:
     """A round of a Trainer of its own: its model, optimizer and loaders are made anew, which is little beside it."""
     tokenizer = AutoTokenizer.from_pretrained(weights)
     if kind == "classification":
@@ -122,37 +131,34 @@ def theirs(weights: Path, task: Any, kind: str, folder: Path, batch: int, **chan
         logging_strategy="no",
         disable_tqdm=True,
     )
-    rows = Rows(task, kind)
-    return lambda: Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator).train()
+
+    def work() -> None:
+        rows = Rows(task, kind)
+        Trainer(model=model, args=arguments, train_dataset=rows, data_collator=collator).train()
+        pieces.append(rows.pieces)
+
+    return work
 
 
 def measure(name: str, weights: Path, rounds: int) -> list[Row]:
-    recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}"])
+    recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}", *SAME_HEAD.get(name, [])])
     task: Any = prepare(recipe, cache_folder())
     kind, model = recipe.task.kind, weights / "model"
     published = replace(recipe, model=replace(recipe.model, attention_dropout=PUBLISHED))
-    sizes: dict[str, list[int]] = {"recipe": [], "published": []}
+    pieces: dict[str, list[int]] = {work: [] for work in ("recipe", "published", "defaults", "helped")}
+    sizes: list[int] = []
     with TemporaryDirectory() as folder:
         works = {
-            "recipe": ours(recipe, task, Path(folder) / "recipe", sizes["recipe"]),
-            "published": ours(published, task, Path(folder) / "published", sizes["published"]),
-            "defaults": theirs(model, task, kind, Path(folder) / "defaults", 8),
+            "recipe": ours(recipe, task, Path(folder) / "recipe", sizes, pieces["recipe"]),
+            "published": ours(published, task, Path(folder) / "published", [], pieces["published"]),
+            "defaults": theirs(model, task, kind, Path(folder) / "defaults", 8, pieces["defaults"]),
         }
         works["recipe"]()  # says how many examples a batch of ours has
-        usual = round(float(np.mean(sizes["recipe"])))
-        works["helped"] = theirs(
-            model,
-            task,
-            kind,
-            Path(folder) / "helped",
-            usual,
-            attention_probs_dropout_prob=recipe.model.attention_dropout,
-        )
-        before = {work: len(found) for work, found in sizes.items()}
+        usual = round(float(np.mean(sizes)))
+        dropout = {"attention_probs_dropout_prob": recipe.model.attention_dropout}
+        works["helped"] = theirs(model, task, kind, Path(folder) / "helped", usual, pieces["helped"], **dropout)
         times = interleave(works, rounds=rounds, repeat={})
-    examples = {work: sum(found[before[work] :]) / (rounds + 1) for work, found in sizes.items()}
-    examples |= {"defaults": EXAMPLES // 8 * 8, "helped": max(EXAMPLES // usual, 1) * usual}
-    speed = {work: [examples[work] / each for each in found] for work, found in times.items()}
+    speed = {work: [n / t for n, t in zip(pieces[work][-rounds:], times[work], strict=True)] for work in works}
     rows = []
     for mine, peer, said, target in (
         ("published", "defaults", "batches of 8, its default, both with dropout as published", 1.5),
@@ -168,8 +174,8 @@ def measure(name: str, weights: Path, rounds: int) -> list[Row]:
                 low=low,
                 high=high,
                 target=target,
-                unit_jumok=f"{np.median(speed[mine]):.1f} examples/s",
-                unit_peer=f"{np.median(speed[peer]):.1f} examples/s",
+                unit_jumok=f"{np.median(speed[mine]):.0f} real pieces/s",
+                unit_peer=f"{np.median(speed[peer]):.0f} real pieces/s",
             )
         )
     return rows
