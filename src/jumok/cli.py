@@ -359,7 +359,7 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
 
 
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
-    """What the doctor says of a run: of the curve of a pre-training or a language model, of the outputs of the others."""
+    """What the doctor says of a run: of the curve of a pre-training, GPT and ELMo included, or of the outputs."""
     from jumok.arguments import splits
     from jumok.doctor import Finding, worst_first
     from jumok.doctor.runs import examine_run
