@@ -44,7 +44,7 @@ fast: install ## The fast tiers: unit, contracts, golden
 	$(BIN)/python -m pytest -q -n 2 -m "not system"
 
 system: install ## The slow tiers: toys trained through the command line, the README
-	$(BIN)/python -m pytest -q -n 2 -m system
+	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m system
 
 test: check fast system ## Everything; what continuous integration runs
 

@@ -1,11 +1,16 @@
-"""The command line as a user calls it: a process of its own, an exit code, stdout and stderr."""
+"""The command line as a user calls it: an exit code, stdout and stderr, and a process of its own where that matters."""
 
+import io
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
+import torch
+
+from jumok.cli import main
 
 ROOT = Path(__file__).parents[2]
 
@@ -14,6 +19,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.system)
+            if "reversed_run" in item.fixturenames:  # trained once, by the one worker that needs it
+                item.add_marker(pytest.mark.xdist_group("reverse"))
 
 
 class Jumok:
@@ -43,6 +50,29 @@ class Jumok:
         return done
 
 
+class Here(Jumok):
+    """The same in this process, which has read torch already: for the toys, a third of whose time that would take."""
+
+    def __call__(self, *arguments: object, code: int = 0, stdin: str | bytes = "") -> subprocess.CompletedProcess:
+        given = io.BytesIO(stdin.encode() if isinstance(stdin, str) else stdin)
+        streams = [
+            io.TextIOWrapper(stream, "utf-8", write_through=True) for stream in (given, io.BytesIO(), io.BytesIO())
+        ]
+        with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("default")
+            patch.setenv("JUMOK_CACHE", self.environment["JUMOK_CACHE"])
+            patch.chdir(self.folder)
+            patch.setattr(sys, "argv", ["jumok", *map(str, arguments)])
+            for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+                patch.setattr(sys, name, stream)
+            torch.set_num_threads(1)
+            with pytest.raises(SystemExit) as ended:
+                main()
+        out, err = (stream.buffer.getvalue().decode() for stream in streams[1:])
+        assert (ended.value.code or 0) == code, f"{arguments}: exit {ended.value.code}\n{out}\n{err}"
+        return subprocess.CompletedProcess(arguments, code, out, err)
+
+
 @pytest.fixture(scope="session")
 def recipes() -> Path:
     return ROOT / "recipes"
@@ -54,8 +84,13 @@ def jumok(tmp_path_factory) -> Jumok:
 
 
 @pytest.fixture(scope="session")
-def reversed_run(jumok, recipes) -> Path:
+def here(tmp_path_factory) -> Here:
+    return Here(tmp_path_factory.mktemp("here"))
+
+
+@pytest.fixture(scope="session")
+def reversed_run(here, recipes) -> Path:
     """One trained toy that several tests look at."""
-    out = jumok.folder / "reverse"
-    jumok("train", recipes / "toy/reverse.toml", "--out", out)
+    out = here.folder / "reverse"
+    here("train", recipes / "toy/reverse.toml", "--out", out)
     return out

@@ -8,6 +8,11 @@ import pytest
 from jumok.data.toys import names
 
 
+@pytest.fixture
+def jumok(here):
+    return here
+
+
 def test_copy_is_learned(jumok, recipes):
     out = jumok.folder / "copy"
     jumok("train", recipes / "toy/copy.toml", "--out", out)
