@@ -15,6 +15,7 @@ from jumok.cli import main
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
