@@ -14,7 +14,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from jumok.config import CountOrZero
 from jumok.data.files import FileData, ListedData, WindowedData, file_sha256
 from jumok.data.made import (
     SyntheticData,
@@ -136,9 +135,6 @@ class TaggedData(WindowedData):
     """
 
     kind: Literal["tagged"] = "tagged"
-    together: CountOrZero = 0
-    """words: sentences of a CoNLL file that follow each other are read as one text of up to so many, since what is said
-    around a name tells what it is of (Devlin et al. 2019, section 5.3); never beyond a -DOCSTART-"""
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))
@@ -146,15 +142,12 @@ class TaggedData(WindowedData):
         if len({_marks(file) for file in files}) > 1:
             odd = next(file for file in files if _marks(file) != _marks(files[0]))
             raise ValueError(f"{files[0]} and {odd} are of two kinds: all files are .jsonl, or all are CoNLL files")
-        if self.together and any(map(_marks, files)):
-            raise ValueError("together is for CoNLL files: the texts of .jsonl are whole")
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Tagged | Marked]:
-        return self._read(split, partial(_read_tags, together=self.together, wrong=wrong), _tagged_text)
+        return self._read(split, partial(_read_tags, wrong=wrong), _tagged_text)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        facts: list[object] = ["marked"] if any(map(_marks, self.files(split))) else []
-        return self._identity(split, self.kind, *facts, *([self.together] if self.together else []))
+        return self._identity(split, self.kind, *(["marked"] if any(map(_marks, self.files(split))) else []))
 
 
 def _marks(file: str) -> bool:
@@ -162,8 +155,8 @@ def _marks(file: str) -> bool:
     return file.lower().endswith((".jsonl", ".jsonl.gz"))
 
 
-def _read_tags(path: Path, *, together: int, wrong: Wrong) -> Iterator[Tagged | Marked]:
-    return read_marked(path, wrong=wrong) if _marks(path.name) else read_tagged(path, together=together, wrong=wrong)
+def _read_tags(path: Path, *, wrong: Wrong) -> Iterator[Tagged | Marked]:
+    return read_marked(path, wrong=wrong) if _marks(path.name) else read_tagged(path, wrong=wrong)
 
 
 def _tagged_text(example: Tagged | Marked) -> str:

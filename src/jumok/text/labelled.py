@@ -5,15 +5,11 @@ Like the readers of pairs they are lazy, leave the text as it was written, and n
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 
 from jumok.errors import DataError
 from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
-
-DOCUMENT = "-DOCSTART-"
-"""stands between the documents of a CoNLL file"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +86,8 @@ def _places(columns: list[str], names: list[str], where: str) -> list[int]:
     return [columns.index(name) for name in names]
 
 
-def read_tagged(path: Path, *, together: int = 0, wrong: Wrong = refuse) -> Iterator[Tagged]:
-    """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence, -DOCSTART- is no word.
-
-    Sentences of up to `together` words that follow each other in a document are one text.
-    """
+def read_tagged(path: Path, *, wrong: Wrong = refuse) -> Iterator[Tagged]:
+    """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence, -DOCSTART- is no word."""
 
     def read(sentence: list[tuple[int, str]]) -> Tagged:
         words, tags = [], []
@@ -107,25 +100,20 @@ def read_tagged(path: Path, *, together: int = 0, wrong: Wrong = refuse) -> Iter
             tags.append(columns[-1].strip())
         return Tagged(words, tags, f"{path}:{sentence[0][0]}")
 
-    return read_each(tagged_lines(path, together), read, wrong)
+    return read_each(tagged_lines(path), read, wrong)
 
 
-def tagged_lines(path: Path, together: int = 0) -> Iterator[list[tuple[int, str]]]:
-    """The sentences of a CoNLL file, or texts of several, as numbered lines."""
-    text: list[tuple[int, str]] = []
+def tagged_lines(path: Path) -> Iterator[list[tuple[int, str]]]:
+    """The sentences of a CoNLL file, as numbered lines."""
     sentence: list[tuple[int, str]] = []
-    for number, line in chain(enumerate(read_lines(path), start=1), [(0, DOCUMENT)]):
-        new_document = tag_columns(line)[0] == DOCUMENT
-        if line.strip() and not new_document:
+    for number, line in enumerate(read_lines(path), start=1):
+        if line.strip() and tag_columns(line)[0] != "-DOCSTART-":
             sentence.append((number, line))
-            continue
-        if text and len(text) + len(sentence) > together:
-            yield text
-            text = []
-        text, sentence = text + sentence, []
-        if text and (new_document or len(text) >= together):
-            yield text
-            text = []
+        elif sentence:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
 
 
 def tag_columns(line: str) -> list[str]:

@@ -583,18 +583,6 @@ def test_the_same_bytes_as_columns_and_as_marks_are_two_corpora(tmp_path: Path) 
     assert len(prints) == 2
 
 
-def test_sentences_read_together_are_another_corpus(tmp_path: Path) -> None:
-    (tmp_path / "a.conll").write_text("서울 B-LOC\n\n부산 B-LOC\n", "utf-8")
-    alone, together = (TaggedData(train=[str(tmp_path / "a.conll")], together=n) for n in (0, 10))
-    assert [texts_of(data, "train") for data in (alone, together)] == [["서울", "부산"], ["서울 부산"]]
-    assert fingerprint(alone) != fingerprint(together)
-
-
-def test_texts_with_marks_are_not_joined() -> None:
-    with pytest.raises(RecipeError, match="together is for CoNLL files"):
-        read_config(TaggedData, {"train": ["a.jsonl"], "together": 10}, what="[data]")
-
-
 def test_a_paragraph_with_all_its_questions_is_on_one_side(tmp_path: Path) -> None:
     paragraphs = [
         {"context": f"Text {i}.", "qas": [asked(f"{i} {k}") for k in range(3)]} for i in [*range(60), *range(30, 90)]

@@ -65,19 +65,6 @@ def test_text_stays_as_it_was_written_and_labels_lose_their_spaces(write: Write)
     assert [(e.text, e.label) for e in labelled(path)] == [('  "a ""quote" , ', "good"), ("", "bad")]
 
 
-def test_sentences_of_a_document_may_be_read_together(write: Write) -> None:
-    path = write("a O\nb O\n\nc O\n\nd O\ne O\nf O\ng O\n\nh O\n-DOCSTART- O\n\ni O\n\nj O\n")
-
-    def texts(together: int) -> list[str]:
-        return ["".join(text.words) for text in read_tagged(path, together=together)]
-
-    assert texts(0) == texts(1) == ["ab", "c", "defg", "h", "i", "j"]
-    assert texts(3) == ["abc", "defg", "h", "ij"]  # a sentence that is longer stays whole
-    assert texts(5) == ["abc", "defgh", "ij"]
-    assert texts(100) == ["abcdefgh", "ij"]
-    assert [text.where for text in read_tagged(path, together=5)] == [f"{path}:{line}" for line in (1, 6, 14)]
-
-
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", [True, False], ids=["ends", "does not end"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["no mark", "byte order mark"])
