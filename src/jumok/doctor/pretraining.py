@@ -50,10 +50,11 @@ _SAYS = {
     "passages": "Passages of a document at data.max_len = {max_len}: {per_document}. They have {mean:.0f} pieces on"
         " average. Packed they fill {packed:.1f} % of a batch; one in a row would fill {alone:.1f} %, and the rest"
         " would be padding.",
-    "no_pairs": "No passage has two sentences, and next-sentence prediction needs some: training will refuse this. Set"
-        " task.next_sentence = false, or check data.format and data.split_sentences.",
-    "pairs": "Next sentence: {unasked:.1f} % of the passages are one sentence, and nothing is asked of them. Of"
-        " {asked:,} pairs {follow:.1f} % follow, 50 % being wanted.",
+    "no_pairs": "No two passages of two sentences or more have second parts of one length, and next-sentence prediction"
+        " needs some: training will refuse this. Set task.next_sentence = false, or check data.format and"
+        " data.split_sentences.",
+    "pairs": "Next sentence: {unasked:.1f} % of the passages are asked nothing, being one sentence or having a second"
+        " part that no other is as long as. Of {asked:,} pairs {follow:.1f} % follow, 50 % being wanted.",
     "few_pairs": " So few pairs teach little: set task.next_sentence = false, or see whether headings and lines are"
         " taken for documents (data.format).",
     "one_document": "There is one document, and what does not follow comes from it, too: that is hard to tell from"
@@ -147,9 +148,9 @@ def examine_pretraining(recipe: Recipe, survey: Survey) -> list[Finding]:
     if not isinstance(recipe.task, PretrainingConfig):
         return findings
     passages = read_passages(pieces.sample, pieces.tokenizer, recipe.data.max_len)
-    if recipe.task.next_sentence and not len(passages.divisible):
-        return [*findings, finding("next_sentence", "error", 0, 1, _SAYS["no_pairs"])]
     reader = Reader(recipe.task, pieces.tokenizer, passages, max_len=recipe.data.max_len, seed=recipe.seed)
+    if recipe.task.next_sentence and not reader.pairs.possible:
+        return [*findings, finding("next_sentence", "error", 0, 1, _SAYS["no_pairs"])]
     batches = read_batches(reader, recipe.train.batch_tokens)
     findings += [_passages(reader, batches), Masked.of(reader, batches).finding(recipe.task)]
     return findings + (_pairs(reader, batches, survey) if recipe.task.next_sentence else [])
@@ -219,7 +220,7 @@ def _pairs(reader: Reader, batches: Sequence[Batch], survey: Survey) -> list[Fin
     """How many texts are pairs, and how many of these follow."""
     asked = sum(len(b.follows) for b in batches)
     follow = asked - sum(int(b.follows.sum()) for b in batches)
-    unasked = 1 - len(reader.passages.divisible) / len(reader.passages)
+    unasked = 1 - asked / TEXTS
     n = max(asked, 1)
     message = _SAYS["pairs"].format(unasked=100 * unasked, asked=asked, follow=100 * follow / n)
     severity: Severity = "note"

@@ -88,8 +88,7 @@ class Reader:
 
     def __init__(self, config: PretrainingConfig, tokenizer: Tokenizer, found: Passages, *, max_len: int, seed: int):
         self.config, self.tokenizer, self.passages, self.max_len = config, tokenizer, found, max_len
-        room = max_len - FRAME_OF_PAIR
-        self.pairs = Pairs(found, room=room, seed=seed, next_sentence=config.next_sentence)
+        self.pairs = Pairs(found, seed=seed, next_sentence=config.next_sentence)
         ordinary = np.setdiff1d(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
         goes_on = np.array(tokenizer.continues_word()) if config.whole_words else None
         assert tokenizer.mask_id is not None
@@ -208,14 +207,18 @@ class PretrainingTask:
         self.seed = seed
         self.dev = dev
         found = Passages.in_shards(train)
-        if config.next_sentence and (n := len(found.divisible)) < 2:
+        self.reader = Reader(config, tokenizer, found, max_len=max_len, seed=seed)
+        if config.next_sentence and not self.reader.pairs.possible:
+            n = len(found.divisible)
             raise DataError(
-                f"next-sentence prediction needs two passages of two sentences or more, and there is {n or 'none'}",
+                f"next-sentence prediction needs two passages of two sentences or more, and there is {n or 'none'}"
+                if n < 2
+                else f"next-sentence prediction has nothing to ask: of {n} passages of two sentences or more no two"
+                " have second parts of one length, and any other would be known by its length",
                 where=where,
                 right="--set task.next_sentence=false, or documents whose sentences stand together"
                 " (data.format, data.split_sentences)",
             )
-        self.reader = Reader(config, tokenizer, found, max_len=max_len, seed=seed)
         self.dev_reader = Reader(config, tokenizer, dev, max_len=max_len, seed=DEV_SEED)
         self.losses = ("masked", "next_sentence") if config.next_sentence else ("masked",)
 

@@ -1,11 +1,13 @@
 """Passages keep documents apart and sentences whole; pairs follow or do not, half and half."""
 
+from collections import Counter
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.ensemble import HistGradientBoostingClassifier
 
-from jumok.data.passages import Pairs, Passages, passages
-from jumok.data.passages import _shorten as shorten
+from jumok.data.passages import Pairs, Passages, SecondParts, passages
 
 ROOM = 20
 documents = st.lists(st.lists(st.integers(1, 30), min_size=1, max_size=8), min_size=1, max_size=8)
@@ -44,20 +46,10 @@ def test_sentences_are_cut_only_when_they_must(sizes: list[list[int]]) -> None:
     assert whole <= ends
 
 
-@given(st.integers(0, 60), st.integers(0, 60))
-def test_what_is_too_long_is_shortened_at_its_outer_ends(n_a: int, n_b: int) -> None:
-    a, b = shorten(list(range(n_a)), list(range(n_b)), ROOM)
-    assert len(a) + len(b) == min(n_a + n_b, ROOM) if min(n_a, n_b) else len(a) + len(b) <= ROOM
-    assert a == list(range(n_a))[n_a - len(a) :]
-    assert b == list(range(n_b))[: len(b)]
-    assert bool(a) == bool(n_a)
-    assert bool(b) == bool(n_b)
-
-
 def test_as_many_follow_as_do_not_and_nothing_is_asked_of_what_stands_alone() -> None:
     rng = np.random.default_rng(1)
     sizes = [[15] if rng.random() < 0.6 else [5, 5, 5] for _ in range(4000)]
-    pairs = Pairs(Passages.of(passages(corpus(sizes), ROOM)), room=ROOM, seed=1, next_sentence=True)
+    pairs = Pairs(Passages.of(passages(corpus(sizes), ROOM)), seed=1, next_sentence=True)
     found = [pairs.make(i, epoch=0) for i in range(4000)]
     asked = [pair.follows for pair in found if pair.follows is not None]
     assert abs(np.mean(asked) - 0.5) < 0.05  # standard error 0.0125
@@ -65,21 +57,40 @@ def test_as_many_follow_as_do_not_and_nothing_is_asked_of_what_stands_alone() ->
         assert (pair.follows is None) == (pair.b is None) == (len(size) == 1)
 
 
-def test_the_second_halves_of_both_kinds_are_alike() -> None:
+def test_lengths_tell_nothing_of_what_follows() -> None:
+    """Passages of all lengths, most of which fill the room: what a pair looks like from afar is its answer's secret."""
     rng = np.random.default_rng(2)
-    sizes = [rng.integers(2, 6, int(rng.integers(2, 4))).tolist() for _ in range(6000)]
-    pairs = Pairs(Passages.of(passages(corpus(sizes), 40)), room=40, seed=1, next_sentence=True)
-    lengths: dict[bool | None, list[int]] = {True: [], False: []}
-    for i in range(len(sizes)):
-        pair = pairs.make(i, epoch=0)
-        lengths[pair.follows].append(len(pair.b or []))
-    assert abs(np.mean(lengths[True]) - np.mean(lengths[False])) < 0.2  # standard error 0.06
+    sizes = [rng.integers(1, 9, int(rng.integers(2, 30))).tolist() for _ in range(1500)]
+    sentence_ends = {ids[-1] for ids, _ in corpus(sizes)}
+    pairs = Pairs(Passages.of(passages(corpus(sizes), 40)), seed=1, next_sentence=True)
+    made = [pairs.make(i, epoch=epoch) for i in range(len(pairs.passages)) for epoch in range(3)]
+    asked = [pair for pair in made if pair.b is not None]
+    assert len(asked) > 0.9 * len(made)
+    assert all(pair.b and pair.b[-1] in sentence_ends for pair in asked)  # neither kind is cut within a sentence
+    shapes = np.array([(len(pair.a), len(pair.b or []), len(sentence_ends & {*(pair.b or [])})) for pair in asked])
+    shapes = np.column_stack([shapes, shapes[:, 0] + shapes[:, 1]])
+    follows = np.array([pair.follows for pair in asked])
+    half = len(asked) // 2
+    judge = HistGradientBoostingClassifier(max_iter=50, random_state=1).fit(shapes[:half], follows[:half])
+    right = (judge.predict(shapes[half:]) == follows[half:]).mean()
+    assert right < 0.5 + 4 * (0.25 / (len(asked) - half)) ** 0.5  # four standard errors above chance
+
+
+def test_a_second_part_is_drawn_as_often_as_it_is_cut() -> None:
+    """A passage of many sentences has more places to be cut, of which each is as much rarer."""
+    found = Passages.of(passages(corpus([[4, 6], [1, 3, 2, 4], [9, 6]]), ROOM))
+    seconds, rng = SecondParts(found), np.random.default_rng(1)
+    drawn = Counter(seconds.draw(6, rng) for _ in range(7000))
+    assert drawn.keys() == {(0, 4), (1, 4), (2, 9)}
+    assert abs(drawn[1, 4] - 1000) < 150  # a third as likely as each of the others; standard error 29
+    assert seconds.draw(5, rng) is None
+    assert seconds.draw(100, rng) is None
 
 
 def test_what_follows_follows_and_a_stranger_is_of_another_document() -> None:
     sizes = [[3, 4, 3, 4] for _ in range(200)]
     found = Passages.of(passages(corpus(sizes), ROOM))
-    pairs = Pairs(found, room=ROOM, seed=1, next_sentence=True)
+    pairs = Pairs(found, seed=1, next_sentence=True)
     cuts = set()
     for i in range(200):
         pair = pairs.make(i, epoch=3)
@@ -96,7 +107,7 @@ def test_what_follows_follows_and_a_stranger_is_of_another_document() -> None:
 
 def test_pairs_are_a_function_of_seed_epoch_and_number() -> None:
     found = Passages.of(passages(corpus([[3, 4, 5]] * 50), ROOM))
-    one, two, other = (Pairs(found, room=ROOM, seed=s, next_sentence=True) for s in (1, 1, 2))
+    one, two, other = (Pairs(found, seed=s, next_sentence=True) for s in (1, 1, 2))
     first = [one.make(i, epoch=0) for i in range(50)]
     assert first == [two.make(i, epoch=0) for i in reversed(range(50))][::-1]
     assert first != [one.make(i, epoch=1) for i in range(50)]
@@ -105,7 +116,7 @@ def test_pairs_are_a_function_of_seed_epoch_and_number() -> None:
 
 def test_without_next_sentence_a_passage_is_read_whole() -> None:
     found = Passages.of(passages(corpus([[3, 4, 5]] * 5), ROOM))
-    pairs = Pairs(found, room=ROOM, seed=1, next_sentence=False)
+    pairs = Pairs(found, seed=1, next_sentence=False)
     for i in range(5):
         pair = pairs.make(i, epoch=0)
         assert (pair.a, pair.b, pair.follows) == (found.text[i].tolist(), None, None)
@@ -113,7 +124,7 @@ def test_without_next_sentence_a_passage_is_read_whole() -> None:
 
 def test_one_document_is_all_there_is() -> None:
     found = Passages.of(passages(corpus([[9, 9] * 20]), ROOM))
-    pairs = Pairs(found, room=ROOM, seed=1, next_sentence=True)
+    pairs = Pairs(found, seed=1, next_sentence=True)
     for i in range(len(found)):
         pair = pairs.make(i, epoch=0)
         if pair.follows is False:
@@ -124,6 +135,15 @@ def test_one_document_is_all_there_is() -> None:
 def test_nothing_is_asked_of_the_only_passage_that_can_be_cut() -> None:
     """Its own second half would be called a stranger to its first."""
     found = Passages.of(passages(corpus([[3, 3], *[[15]] * 50]), ROOM))
-    pairs = Pairs(found, room=ROOM, seed=1, next_sentence=True)
+    pairs = Pairs(found, seed=1, next_sentence=True)
     made = [pairs.make(i, epoch=epoch) for i in range(len(found)) for epoch in range(20)]
     assert all(pair.b is None and pair.follows is None for pair in made)
+    assert not pairs.possible
+
+
+def test_nothing_is_asked_where_no_stranger_is_as_long() -> None:
+    found = Passages.of(passages(corpus([[3, 4], [3, 5], [3, 5]]), ROOM))
+    pairs = Pairs(found, seed=1, next_sentence=True)
+    assert pairs.possible
+    asked = {i for i in range(3) for epoch in range(20) if pairs.make(i, epoch=epoch).follows is not None}
+    assert asked == {1, 2}

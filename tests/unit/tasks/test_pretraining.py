@@ -189,10 +189,10 @@ def test_an_epoch_reads_every_passage_once(tokenizer: Tokenizer, tmp_path) -> No
 
 
 def test_facts_count_what_was_read(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    sentences = [*documents(5, sentences=(2, 3)), Sentence(" \u200b", True, ""), Sentence("the dog.", False, "")]
+    sentences = [*documents(50, sentences=(2, 3)), Sentence(" \u200b", True, ""), Sentence("the dog.", False, "")]
     facts = task(tokenizer, tmp_path, sentences).train.facts
-    assert facts["documents"] == 6
-    assert facts["read"] == 12
+    assert facts["documents"] == 51
+    assert facts["read"] == 102
     assert facts["words"] == sum(len(s.text.split()) for s in sentences)
 
 
@@ -208,7 +208,12 @@ def test_one_passage_of_two_sentences_has_no_stranger_and_is_refused(tokenizer: 
     alone = documents(20, sentences=(1, 2))
     with pytest.raises(DataError, match="needs two passages of two sentences or more, and there is 1"):
         task(tokenizer, tmp_path / "a", [*documents(1, sentences=(2, 3)), *alone])
-    found = task(tokenizer, tmp_path / "b", [*documents(2, sentences=(2, 3)), *alone])
+    one, two = ([Sentence("the old dog.", True, ""), Sentence(text, False, "")] for text in ("a cat.", "a black cat."))
+    with pytest.raises(
+        DataError, match="of 2 passages of two sentences or more no two have second parts of one length"
+    ):
+        task(tokenizer, tmp_path / "b", [*one, *two, *alone])
+    found = task(tokenizer, tmp_path / "c", [*one, *one, *alone])
     assert sum(found.batch(batch).count[1] for batch in found.batches(0)) == 2
 
 
