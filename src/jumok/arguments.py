@@ -117,14 +117,31 @@ def finders(predictor: Predictor, entities: list[Path] | None, types: list[str] 
         return {}
     if not isinstance(predictor, Relater):
         raise InputError("only relations are between entities", where="--entities", right="a run of relations")
-    taggers = [load(run) for run in entities]
-    for run, tagger in zip(entities, taggers, strict=True):
+    taggers: list[Tagger] = []
+    for run in entities:
+        tagger = load(run)
         if not isinstance(tagger, Tagger):
             raise InputError("the run finds no entities", where=run, right="a run of task.kind = tagging")
+        taggers.append(tagger)
     named = dict(entry.partition("=")[::2] for entry in types or [])
     if not all(named.values()):
         raise InputError("not a name for a type", where="--types", right="--types protein=GENE")
+    _refuse_types_that_never_meet(predictor, sorted({kind for tagger in taggers for kind in tagger.types}), named)
     return {"taggers": taggers, "types": named}
+
+
+def _refuse_types_that_never_meet(relater: Relater, found: Sequence[str], named: dict[str, str]) -> None:
+    """Relations are asked of pairs of types only that their data has: if none can be found there is nothing to ask."""
+    if unknown := [kind for kind in named if kind not in found]:
+        raise InputError(f"no entity is a {unknown[0]}", where="--types", right=f"one of {', '.join(found)}")
+    meant = {named.get(kind, kind).casefold() for kind in found}
+    if relater.typed and not any(meant >= {*pair} for pair in relater.pairs):
+        wanted = ", ".join(sorted(f"{head} and {tail}" for head, tail in relater.pairs))
+        raise InputError(
+            f"the entities are {', '.join(found)}, and relations are between {wanted}",
+            where="--entities",
+            right="--types FOUND=MEANT, such as --types protein=GENE",
+        )
 
 
 def predictions(

@@ -19,8 +19,8 @@ def draw_attention(run: Path, text: str, picture: Path, *, output: str | None = 
     if not text.strip():
         raise InputError("no text to look at", right='a text: jumok attention RUN "two hundred six"')
     predictor = load(run)
-    right = "a Transformer, or a recurrent model that attends"
-    none = InputError("this model has no attention", where=run, right=right)
+    right = 'a run of translation that attends, or a recurrent classifier with model.pool = "attention"'
+    none = InputError("this model has no attention over words that could be drawn", where=run, right=right)
     match predictor:
         case Translator():
             written = predictor.predict([text])[0] if output is None else output
@@ -40,7 +40,8 @@ def draw_attention(run: Path, text: str, picture: Path, *, output: str | None = 
             sure = "" if found.probability is None else f" {found.probability:.2f}"
             draw_words(words, weights, picture, title=f"{found.text or 'no label'}{sure}")
             return {"input": text, **asdict(found)}
-    raise none
+    what = "this command draws what translators and classifiers look at, and this run is neither"
+    raise InputError(what, where=run, right=right)
 
 
 def draw_found(

@@ -35,7 +35,7 @@ from jumok.tasks.choice import ChoiceConfig
 from jumok.tasks.classification import ClassificationConfig
 from jumok.tasks.encoder import AskConfig
 from jumok.tasks.language_model import LanguageModelConfig
-from jumok.tasks.pretraining import PretrainingConfig
+from jumok.tasks.pretraining import FRAME_OF_PAIR, PretrainingConfig
 from jumok.tasks.relation import RelationConfig
 from jumok.tasks.tagging import TaggingConfig
 from jumok.tasks.translation import TranslationConfig
@@ -77,6 +77,7 @@ LABEL_METRICS: dict[str, list[str]] = {
     "number": ["pearson", "spearman", "mean_absolute_error"],
 }
 """the dev scores of a classification, by what it predicts"""
+LEAST_PAIR = FRAME_OF_PAIR + 2
 VOCABULARIES = {"bert": "wordpiece", "gpt": "byte_bpe"}
 """models whose special pieces only one kind of vocabulary has"""
 
@@ -154,6 +155,10 @@ class Recipe:
             wrong.append('old_domain needs init and task.kind = "pretraining"')
         if (old := self.old_domain) is not None and (not old.test or old.train or old.dev):
             wrong.append("old_domain is scored and not learned from: it needs test, and has neither train nor dev")
+        if isinstance(task, PretrainingConfig) and self.data.max_len < LEAST_PAIR:
+            wrong.append(
+                f"data.max_len must be at least {LEAST_PAIR}: a piece of each of two texts, and what frames them"
+            )
         if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
             wrong.append("task.new_pieces needs init: a vocabulary of one's own has them anyway")
         for reader, key in ((c, "model"), (features, "model.features")):
@@ -235,8 +240,9 @@ def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) ->
         model = {**asdict(start.config), **model}
     elif isinstance(start.config, ElmoConfig | BertConfig):
         model = {**model, "features": asdict(start.config)}
-    tokenizer = {"kind": VOCABULARIES.get(start.config.kind, "bpe"), **tree.get("tokenizer", {})}
-    tokenizer["vocab_size"] = start.tokenizers.source.vocab_size
+    known = start.tokenizers.source
+    tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tree.get("tokenizer", {})}
+    tokenizer["vocab_size"] = known.vocab_size
     return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 
@@ -244,8 +250,7 @@ def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
     """Any model that fits the task stands in for theirs."""
     if key == "features":
         return {name: value for name, value in tree.items() if name != key}
-    task = tree.get("task")
-    kind = task.get("kind") if isinstance(task, dict) else None
+    kind = _kind(tree, "task", "")
     if kind not in FITTING:
         return tree
     model = FITTING[kind][1][0]
@@ -265,7 +270,15 @@ def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
     for section, kind in (("task", "translation"), ("model", "transformer")):
         if isinstance(tree.get(section), dict):
             tree = {**tree, section: {"kind": kind, **tree[section]}}
+    if _kind(tree, "task", "translation") != "translation" and isinstance(tree.get("train", {}), dict):
+        tree = {**tree, "train": {"final": "best", **tree.get("train", {})}}
     return read_config(Recipe, tree, what="the recipe", where=where, unions=["task", "data", "model"])
+
+
+def _kind(tree: dict[str, Any], section: str, default: str) -> Any:
+    """What a section of a tree that has not been checked yet is of."""
+    found = tree.get(section)
+    return found.get("kind", default) if isinstance(found, dict) else default
 
 
 def recipe_tree(recipe: Recipe) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from jumok.score.significance import Comparison
 from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.text.formats import Pair
+from jumok.train.folder import RunFolder
 from jumok.train.loop import Evaluated, Event, Finished, Resumed, Saved, Step
 
 PLAIN_LINE_SECONDS = 10.0
@@ -163,8 +164,9 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
         found = ", ".join(f"{metric} {value:.2f}" for metric, value in baseline.items())
         console.print(f"  baseline, {name.replace('_', ' ')}: {found}", style="dim")
     if "calibration_error" in result:
-        before = result.get("calibration_error_before", result["calibration_error"])
-        said = f"{result['calibration_error']:.2f} %, before calibration on dev {before:.2f} %"
+        said = f"{result['calibration_error']:.2f} %"
+        if "calibration_error_before" in result:
+            said += f", before calibration on dev {result['calibration_error_before']:.2f} %"
         console.print(f"  calibration error: {said}", style="dim")
     for score in result["scores"].values():
         console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
@@ -172,12 +174,16 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
 
 
 def print_short_scores(console: Console, out: Path) -> None:
-    """A line for each split: the first score, of what it is the mean, and what it is to be held against."""
+    """A line for each split: the score that chose the model, or the first one; of what it is the mean, and what it is
+    to be held against."""
     path = out / "scores.json"
+    stored = RunFolder(out).stored()
+    chosen_by = stored["recipe"]["train"]["metric"] if stored else None
     for split, result in json.loads(path.read_text("utf-8")).items() if path.exists() else ():
-        name, score = next(iter(result["scores"].items()), ("", None))
-        if score is None:
+        name = chosen_by if chosen_by in result["scores"] else next(iter(result["scores"]), None)
+        if name is None:
             continue
+        score = result["scores"][name]
         said = [f"{name} {_value(score)} ({score['low']:.2f} – {score['high']:.2f})"]
         said += filter(None, [_mean_of(score)])
         against = {what: found[name] for what, found in result.get("baselines", {}).items() if name in found}

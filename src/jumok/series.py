@@ -32,6 +32,8 @@ _UNBOUNDED = {*LOWER_IS_BETTER, "masked_loss"}
 _SHARES = ("folds", "fold", "dev_share", "test_share")
 _DECIDING = ("kind", "source", "columns", "text", "column", "format", "split_sentences")
 """keys of the data: where the sides of examples are decided by a hash, and what it is the hash of"""
+_MADE = ("toy_", "synthetic")
+"""how kinds of data begin that have no files"""
 
 
 def series(recipe: Recipe) -> dict[str, Recipe]:
@@ -67,7 +69,7 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
         for key in ("baselines", "calibration_error", "calibration_error_before"):
             if key in results[0]:
                 scores[split][key] = _mean_tree([result[key] for result in results])
-    chosen = max(parts, key=lambda part: _goodness(out / part, recipe.train.metric))
+    chosen = max(parts, key=lambda part: _goodness(out / part, found[part], recipe.train.metric))
     source, folder = RunFolder(out / chosen), RunFolder(out)
     write_folder(folder.model, lambda building: _copy(source.model, building))
     shutil.copyfile(source.recipe, folder.recipe)
@@ -97,6 +99,9 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
     a, b = one["recipe"]["data"], other["recipe"]["data"]
     keys = [*_SHARES, *(_DECIDING if any(a.get(key) for key in _SHARES) else [])]
     differing = [key for key in keys if (a.get(key) or None) != (b.get(key) or None)]
+    kinds = [str(data.get("kind", "")) for data in (a, b)]
+    if kinds[0] != kinds[1] and any(kind.startswith(_MADE) for kind in kinds):
+        differing.append("kind")
     if a.get("test") != b.get("test") and one["data"].get("test") != other["data"].get("test"):
         differing.append("test")
     if differing:
@@ -140,10 +145,13 @@ def _scale(name: str) -> tuple[float, float]:
     return 0.0, 100.0
 
 
-def _goodness(run: Path, metric: str) -> float:
-    """The best dev score of a training, the higher the better, by the metric that chose its checkpoint."""
-    best = [event["scores"][metric] for event in RunFolder(run).history() if event.get("best")]
+def _goodness(run: Path, scores: dict[str, Any], metric: str) -> float:
+    """The dev score of a training's model, the higher the better, by the metric that chose its checkpoint; of a metric
+    that is only looked at in training, that of its best checkpoint."""
     sign = -1 if metric in LOWER_IS_BETTER else 1
+    if found := scores.get("dev", {}).get("scores", {}).get(metric):
+        return sign * float(found["value"])
+    best = [event["scores"][metric] for event in RunFolder(run).history() if event.get("best")]
     return sign * float(best[-1]) if best else -inf
 
 

@@ -33,6 +33,7 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
             recipe.model, asdict(recipe.task), source_vocab=source_vocab or target, target_vocab=target, n_labels=2
         )
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+    parts |= {name: p.numel() for name, p in model.named_parameters(recurse=False)}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
     predicts_pieces = recipe.task.kind in ("translation", "language_model", "pretraining")

@@ -189,6 +189,34 @@ def test_types_are_not_guessed(tree: dict[str, Any], path: str) -> None:
     assert list(mistakes({"data": SYNTHETIC, **tree})) == [path]
 
 
+@pytest.mark.parametrize(("task", "final"), [("translation", "average"), ("pretraining", "best")])
+def test_translation_averages_and_other_tasks_take_the_best(task: str, final: str) -> None:
+    stories = {"data": {"kind": "toy_stories"}, "model": {"kind": "bert"}, "tokenizer": {"kind": "wordpiece"}}
+    others = {"data": {"kind": "synthetic", "problem": "copy"}} if task == "translation" else stories
+    tree = {"task": {"kind": task}, **others}
+    assert parse_recipe(tree, where="").train.final == final
+    assert parse_recipe({**tree, "train": {"final": "last"}}, where="").train.final == "last"
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "said"),
+    [
+        ("data", {"max_len": 4}, "data.max_len must be at least 5"),
+        ("task", {"mask_share": 0.0}, "mask_share"),
+    ],
+)
+def test_pretraining_has_something_to_read_and_to_guess(section: str, change: dict[str, Any], said: str) -> None:
+    tree: dict[str, Any] = {
+        "task": {"kind": "pretraining"},
+        "data": {"kind": "documents", "train": ["a.txt"]},
+        "model": {"kind": "bert"},
+        "tokenizer": {"kind": "wordpiece"},
+    }
+    tree[section] |= change
+    with pytest.raises(RecipeError, match=said):
+        parse_recipe(tree, where="")
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 @pytest.mark.parametrize("key", ["learning_rate", "clip_norm", "weight_decay", "epsilon"])
 def test_numbers_are_finite(key: str, value: float) -> None:

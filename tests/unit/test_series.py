@@ -153,6 +153,32 @@ def test_the_model_of_all_is_the_best_on_dev(tmp_path: Path, table: Path, metric
     assert (found["value"], found["n"], sorted(found["values"])) == (80.5, 2, [70.0, 91.0])
 
 
+def test_what_counts_is_the_model_and_not_a_checkpoint_on_the_way_to_it(tmp_path: Path, table: Path) -> None:
+    parts = ["seed-1", "seed-2"]
+    for part, on_the_way, in_the_end in zip(parts, (100.0, 90.0), (60.0, 88.0), strict=True):
+        (tmp_path / part / "model").mkdir(parents=True)
+        (tmp_path / part / "model" / "README.md").write_text(part)
+        (tmp_path / part / "recipe.json").write_text("{}")
+        event = {"event": "evaluated", "scores": {"accuracy": on_the_way}, "best": True}
+        (tmp_path / part / "events.jsonl").write_text(json.dumps(event))
+        score = {"name": "accuracy", "value": in_the_end}
+        (tmp_path / part / "scores.json").write_text(
+            json.dumps({"dev": {"sentences": 9, "scores": {"accuracy": score}}})
+        )
+    gather(recipe(table, train={"metric": "accuracy", "final": "average"}, seeds=[1, 2]), tmp_path, parts)
+    assert (tmp_path / "model/README.md").read_text() == "seed-2"
+
+
+def test_the_score_that_chose_the_model_is_the_one_that_is_said(tmp_path: Path) -> None:
+    scores = {
+        name: {"name": name, "value": value, "low": value, "high": value, "n": 9, "signature": ""}
+        for name, value in (("accuracy", 90.0), ("mcc", 55.0))
+    }
+    (tmp_path / "scores.json").write_text(json.dumps({"test": {"sentences": 9, "scores": scores}}))
+    (tmp_path / "recipe.json").write_text(json.dumps({"recipe": {"train": {"metric": "mcc"}}, "data": {}}))
+    assert said_of(tmp_path) == "test: mcc 55.00 (55.00 – 55.00)\n"
+
+
 def test_cross_validation_from_the_command_line(
     table: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -212,6 +238,7 @@ TEST = {"test": "f00"}
         ({"dev_share": 0.1}, {}, "data.dev_share is 0.1 and None"),
         ({"test_share": 0.1, "text": "a"}, {"test_share": 0.1, "text": "b"}, "data.text is 'a' and 'b'"),
         ({"test": ["a.tsv"]}, {"test": ["b.tsv"]}, "data.test is ['a.tsv'] and ['b.tsv']"),
+        ({"kind": "toy_josa"}, {"kind": "toy_names"}, "data.kind is 'toy_josa' and 'toy_names'"),
     ],
 )
 def test_what_one_may_have_learned_of_the_other_is_no_test(

@@ -32,6 +32,12 @@ def test_pretraining_predicts_what_is_masked():
     assert found.training_bytes == 16 * found.parameters["total"]
 
 
+@pytest.mark.parametrize("task", ["pretraining", "classification"])
+def test_the_parts_are_the_whole(task):
+    found = dict(cost(recipe(task)).parameters)
+    assert found.pop("total") == sum(found.values())
+
+
 def test_a_head_does_not_predict_pieces_and_epochs_have_no_known_steps():
     found = cost(recipe("classification", epochs=3))
     assert found.flops_per_pair_of_tokens == pytest.approx(6 * WEIGHTS)

@@ -99,8 +99,10 @@ class Classifier:
             "scores": {score.name: score.plain() for score in scores},
         }
         if not isinstance(self.targets, Numbers):
-            before = self.targets.heated(believed, 1 / self.temperature)
-            for name, probabilities in (("calibration_error", believed), ("calibration_error_before", before)):
+            calibrated = {"calibration_error": believed}
+            if self.temperature != 1.0:
+                calibrated["calibration_error_before"] = self.targets.heated(believed, 1 / self.temperature)
+            for name, probabilities in calibrated.items():
                 sure, right = self.targets.surety(probabilities, gold)
                 result[name] = round(calibration_error(sure.tolist(), right.tolist()), 4)
         return result, [self._said("", row, None).text for row in believed]

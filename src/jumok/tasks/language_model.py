@@ -1,5 +1,6 @@
 """Language modelling: what comes next, and next, and next."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -268,6 +269,10 @@ class Generator:
             f"{self.tokenizer.vocab_size} pieces, texts of at most {self.max_len}, bootstrap 1000, seed 12345, 95%"
         )
         found = metrics(self.models)
+        if unknown := self._unknown(texts):
+            found = [(name, score) for name, score in found if name != "bits_per_byte"]
+            said = f"{unknown:,} pieces are unknown to the vocabulary, so that there are no bits per byte to tell"
+            warnings.warn(said, stacklevel=2)
         scores = [score_with_interval(name, statistics, score, signature=signature) for name, score in found]
         return {"sentences": len(texts), "scores": {score.name: score.plain() for score in scores}}, []
 
@@ -276,10 +281,24 @@ class Generator:
     ) -> list[Comparison]:
         """In bits per byte, which do not depend on the vocabulary."""
         texts = whole_texts(examples)
+        if any(g._unknown(texts) for g in (self, other)) and self.tokenizer.sha256 != other.tokenizer.sha256:
+            raise InputError(
+                "a vocabulary does not know all words of the texts, and what it leaves out costs it nothing",
+                right="runs with the same vocabulary, or with such as know every text (bpe, byte_bpe, character)",
+            )
         ours, theirs = (
             likelihood(g.models, g.tokenizer, texts, g.max_len, done=done)[:, [0, 0, 2]] for g in (self, other)
         )
         return [compare(ours, theirs, bits_per_byte_from, metric="bits_per_byte")]
+
+    def _unknown(self, texts: Sequence[str]) -> int:
+        """How many pieces of the texts the vocabulary does not know."""
+        unknown = self.tokenizer.unk_id
+        return (
+            0
+            if self.tokenizer.kind in ("bpe", "byte_bpe")
+            else sum(ids.count(unknown) for ids in self.tokenizer.encode_batch(texts))
+        )
 
     def plain(self, text: str, output: Generated) -> dict[str, Any]:
         return asdict(output)

@@ -9,15 +9,16 @@ Logits over the vocabulary are computed where a piece is masked and nowhere else
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from pydantic import Field
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.config import CountOrZero, Share
+from jumok.config import CountOrZero
 from jumok.data.batching import Indices, permute
 from jumok.data.corpus import Corpus
 from jumok.data.masking import Masking, pack
@@ -44,7 +45,7 @@ class PretrainingConfig:
     kind: Literal["pretraining"] = "pretraining"
     next_sentence: bool = True
     """half of the texts are pairs of which the second part follows the first in its document, half are not"""
-    mask_share: Share = 0.15
+    mask_share: Annotated[float, Field(gt=0, lt=1)] = 0.15
     """of the pieces; 80 % of these become `[MASK]`, 10 % another piece, 10 % stay"""
     whole_words: bool = False
     """mask all pieces of a word or none; each piece is still masked at the rate above"""
@@ -90,6 +91,9 @@ class Reader:
         self.config, self.tokenizer, self.passages, self.max_len = config, tokenizer, found, max_len
         self.pairs = Pairs(found, seed=seed, next_sentence=config.next_sentence)
         ordinary = np.setdiff1d(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
+        if not len(ordinary):
+            right = "a larger tokenizer.vocab_size, which is at present too small for a single character"
+            raise DataError("the vocabulary has special pieces and nothing else", right=right)
         goes_on = np.array(tokenizer.continues_word()) if config.whole_words else None
         assert tokenizer.mask_id is not None
         self.masking = Masking(config.mask_share, tokenizer.mask_id, ordinary, goes_on)

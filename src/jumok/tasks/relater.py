@@ -54,6 +54,8 @@ class Relater:
         self.rule = rule(self.labels, self.no_relation)
         self.directed = any(relation_of(label) != label for label in self.labels)
         self.pairs = {(head.casefold(), tail.casefold()) for head, tail in facts.get("pairs", [])}
+        self.typed = not self.pairs <= {("", "")}
+        """whether the data said what its entities are"""
         self.order: Order = facts.get("order", "any")
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
@@ -165,7 +167,7 @@ class Relater:
             return False
         types = head.label.casefold(), tail.label.casefold()
         known = self.pairs
-        return known <= {("", "")} or types in known or (self.order != "any" and types[::-1] in known)
+        return not self.typed or types in known or (self.order != "any" and types[::-1] in known)
 
 
 def _entities(sentences: Sequence[str], taggers: Sequence[Tagger], types: Mapping[str, str]) -> list[list[Found]]:

@@ -57,7 +57,10 @@ class Tagger:
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.labels: list[str] = facts["labels"]
         self.units: dict[str, Any] = facts.get("units", {"units": "words", "peel": True})
+        self.of_pieces = self.units["units"] == "pieces"
         self.particles = frozenset(self.units.get("particles", []))
+        self.types = sorted({label[2:] for label in self.labels if label[1:2] == "-"})
+        """of the entities that it finds"""
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
 
@@ -67,11 +70,12 @@ class Tagger:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
         """In the order of the texts. What carries a tag in them is what did in training."""
         refuse_options(options, "a tagger")
-        if self.units["units"] == "pieces":
-            reads = [read_pieces(self.tokenizer, text, self.particles) for text in texts]
-        else:
-            reads = [read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"])) for text in texts]
-        return self._tag(texts, reads, line_places(texts), done)
+        return self._tag(texts, [self._read(text) for text in texts], line_places(texts), done)
+
+    def _read(self, text: str) -> Read:
+        if self.of_pieces:
+            return read_pieces(self.tokenizer, text, self.particles)
+        return read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"]))
 
     def _tag(self, texts: Sequence[str], reads: Sequence[Read], where: Sequence[str], done: Done) -> list[TaggedText]:
         room = self.long_texts.max_len - len(self.tokenizer.frame([]))
@@ -88,7 +92,7 @@ class Tagger:
             for kind, first, after in spans(tagged.tags):
                 start, end = read.units[first][0], read.units[after - 1][1]
                 entities.append(Found(start, end, kind, text[start:end], min(sure[first:after])))
-            if self.units["units"] == "pieces":
+            if self.of_pieces:
                 line = with_entities(text, entities)
             else:
                 line = " ".join(f"{word}/{tag}" for word, tag in zip(words, tagged.tags, strict=True))
@@ -98,8 +102,18 @@ class Tagger:
 
     def _tag_examples(self, examples: Sequence[Example], done: Done) -> list[TaggedText]:
         texts = [example.text if isinstance(example, Marked) else " ".join(example.words) for example in examples]
-        reads = [read_example(self.tokenizer, example, self.particles) for example in examples]
+        # Words are given, and read as such, to a model of words; whatever else comes is read as raw text is.
+        reads = [
+            read_example(self.tokenizer, example)
+            if isinstance(example, Tagged) and not self.of_pieces
+            else self._read(text)
+            for text, example in zip(texts, examples, strict=True)
+        ]
         return self._tag(texts, reads, [example.where for example in examples], done)
+
+    def _words(self, examples: Sequence[Example]) -> list[Tagged]:
+        """The examples, if it is words that are tagged in them and by this model; else spans of characters count."""
+        return [] if self.of_pieces else [example for example in examples if isinstance(example, Tagged)]
 
     def score(
         self, examples: Sequence[Example], *, done: Done = nobody, **options: Any
@@ -107,8 +121,7 @@ class Tagger:
         """Scores with intervals of the tags, or of the spans of characters, and the tagged texts."""
         refuse_options(options, "a tagger")
         found = self._tag_examples(examples, done)
-        words = [example for example in examples if isinstance(example, Tagged)]
-        if words:
+        if words := self._words(examples):
             scores = score_tags([tagged.tags for tagged in found], [example.tags for example in words])
         else:
             scores = score_spans([tagged.spans for tagged in found], [marked_spans(example) for example in examples])
@@ -120,8 +133,7 @@ class Tagger:
     ) -> list[Comparison]:
         refuse_options(options, "a tagger")
         ours, theirs = (tagger._tag_examples(examples, done) for tagger in (self, other))
-        words = [example for example in examples if isinstance(example, Tagged)]
-        if words:
+        if (words := self._words(examples)) and other._words(examples):
             gold = [example.tags for example in words]
             return compare_tags([tagged.tags for tagged in ours], [tagged.tags for tagged in theirs], gold)
         marked = [marked_spans(example) for example in examples]

@@ -20,7 +20,7 @@ from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import PREDICT_TOKENS, OnPage, Page, make_page, pages
-from jumok.tasks.units import Read, in_characters, is_peeled, particles_of, read_example, tags_of, windows_of
+from jumok.tasks.units import Read, in_characters, is_peeled, particles_of, places_of, read_example, tags_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
@@ -174,8 +174,9 @@ class TaggingTask(OneTextTask[Example]):
 
 
 def marked_spans(example: Example) -> list[tuple[str, int, int]]:
-    """What a person has marked, by characters."""
-    assert isinstance(example, Marked)
+    """What a person has marked, by characters; of words, a space stands between any two."""
+    if isinstance(example, Tagged):
+        return in_characters(example.tags, places_of(example.words))
     return [(mark.label, mark.start, mark.end) for mark in example.marks]
 
 

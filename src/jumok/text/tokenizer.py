@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tokenizers
-from tokenizers.models import WordPiece
+from tokenizers.models import WordLevel, WordPiece
 
 from jumok.errors import CheckpointError, DataError
 from jumok.text.normalise import compose_with_spans
@@ -23,6 +23,7 @@ from jumok.text.vocabulary import (
     MARIAN,
     SPACE,
     WORDPIECE_PREFIX,
+    Kind,
     Layout,
     TokenizerConfig,
     extend,
@@ -64,6 +65,17 @@ class Tokenizer:
                 f" {self.pad_id}, not at 0, 1, {self.vocab_size - 1}",
                 right="a tokenizer.json that jumok trained, or one in Marian's layout",
             )
+
+    @property
+    def kind(self) -> Kind:
+        """What its pieces are, as far as it can be told."""
+        match self._backend.model:
+            case WordLevel():
+                return "word"
+            case WordPiece():
+                return "wordpiece"
+            case _:
+                return "byte_bpe" if self.layout is GPT else "bpe"
 
     def frame(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> list[int]:
         """A text, or a pair of texts, with what begins and ends them."""

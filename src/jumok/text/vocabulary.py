@@ -292,6 +292,10 @@ def _train_byte_bpe(lines: Iterable[str], config: TokenizerConfig) -> tokenizers
     vocab = {**model["vocab"], GPT.end: len(model["vocab"])}
     backend.model = models.BPE(vocab=vocab, merges=[(left, right) for left, right in model["merges"]])
     backend.decoder = decoders.ByteLevel()
+    # Every text begins where the one before it ended, for who opens the vocabulary elsewhere, too.
+    backend.post_processor = processors.TemplateProcessing(
+        single=f"{GPT.start} $A", pair=f"{GPT.start} $A $B", special_tokens=[(GPT.start, vocab[GPT.start])]
+    )
     return backend
 
 

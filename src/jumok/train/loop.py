@@ -89,7 +89,8 @@ class TrainConfig:
     keep_last: Count = 5
     """checkpoints kept beside the best one; as many are averaged"""
     final: Literal["average", "best", "last"] = "average"
-    """what becomes the model: the mean of the last `keep_last` checkpoints, the best one, or the last one"""
+    """what becomes the model: the mean of the last `keep_last` checkpoints (Vaswani et al. 2017, section 6.1), the best
+    one, or the last one; recipes of other tasks than translation have the best one if they do not say"""
     metric: Metric = "perplexity"
     """what best means, on dev"""
     patience: Count | None = None

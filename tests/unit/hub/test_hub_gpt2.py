@@ -170,6 +170,14 @@ def test_transformers_generates_what_our_greedy_search_finds(byte_bpe, randomise
     assert len(outputs) == 6
 
 
+def test_texts_begin_there_as_they_do_here(byte_bpe, randomised, tmp_path):
+    """Their tokenizer puts what a text begins with before it: a prompt goes on as it does here."""
+    write_model(tmp_path, folder_of(randomised(Gpt(SMALL, vocab=byte_bpe.vocab_size)), byte_bpe), card="")
+    theirs = AutoTokenizer.from_pretrained(tmp_path)
+    for text in ("the fox", "나는", "", "<|endoftext|>"):
+        assert theirs(text)["input_ids"] == [byte_bpe.start_id, *byte_bpe.encode(text)]
+
+
 @pytest.mark.parametrize(
     ("generation", "decode"),
     [

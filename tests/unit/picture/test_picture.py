@@ -338,7 +338,7 @@ class TestCommand:
         [
             ("transformer", ["  "], ["no text", "right: a text"]),
             ("transformer", ["1 2", "--out", "a.pdf"], ["a.pdf", ".png or .svg"]),
-            ("no attention", ["1 2"], ["this model has no attention"]),
+            ("no attention", ["1 2"], ["this model has no attention", "a run of translation that attends"]),
         ],
     )
     def test_what_cannot_be_drawn_is_said(

@@ -389,7 +389,7 @@ def test_a_checkpoint_is_the_model_exactly(runs, task):
 
 @pytest.mark.parametrize("task", ["tagging", "language_model"])
 def test_a_run_without_attention_is_named(runs, task, tmp_path):
-    with pytest.raises(InputError, match="has no attention") as caught:
+    with pytest.raises(InputError, match="draws what translators and classifiers look at") as caught:
         draw_attention(runs(task).folder, "the cat", tmp_path / "picture.svg")
     assert caught.value.where == str(runs(task).folder)
 

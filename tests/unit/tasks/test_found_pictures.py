@@ -65,6 +65,16 @@ def test_relations_of_raw_text_are_drawn(runs, tmp_path):
         assert f"{relation['label']}  {relation['probability']:.2f}" in seen
 
 
+@pytest.mark.parametrize(
+    ("types", "said"),
+    [([], "the entities are NAME, and relations are between"), (["--types", "Name=P"], "no entity is a Name")],
+)
+def test_types_that_never_meet_are_refused(runs, types, said):
+    found = predict(runs("relation").folder, "--entities", runs("marked").folder, *types, lines=["A d B"])
+    assert isinstance(found.exception, InputError)
+    assert said in str(found.exception)
+
+
 def test_answers_are_drawn_in_their_texts(runs, tmp_path):
     picture = tmp_path / "p.svg"
     said = predict(runs("answering").folder, "--picture", picture, lines=["what shines ?\tthe dog red sun here"])

@@ -199,6 +199,25 @@ def test_elmo_is_scored_in_both_directions():
     assert [name for name, _ in metrics([model])][-1] == "backward_perplexity"
 
 
+def test_what_is_unknown_has_no_bits():
+    """A vocabulary of words says <unk> for whatever it likes, and that would be cheap."""
+    words = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c"])
+    torch.manual_seed(1)
+    model = RnnLanguageModel(RnnConfig(d_embedding=8, d_hidden=8), vocab=words.vocab_size).eval()
+    facts = {"max_len": 20, "decode": asdict(DecodeConfig())}
+    of_words = Generator([model], words, facts, where=Path("config.json"))
+    of_letters = Generator([untrained()], LETTERS, facts, where=Path("config.json"))
+    assert "bits_per_byte" in of_words.score(["a b"])[0]["scores"]
+    assert [found.metric for found in of_words.compare(of_letters, ["a b", "c"])] == ["bits_per_byte"]
+    with pytest.warns(UserWarning, match="2 pieces are unknown"):
+        result, _ = of_words.score(["a b", "zebra a quagga"])
+    assert result["scores"].keys() == {"perplexity", "word_perplexity"}
+    for one, other in ((of_words, of_letters), (of_letters, of_words)):
+        with pytest.raises(InputError, match="does not know all words"):
+            one.compare(other, ["a b", "zebra"])
+    assert of_words.compare(of_words, ["a b", "zebra"])
+
+
 def test_gpt_writes_on_and_streams_the_same():
     torch.manual_seed(1)
     tokenizer = Tokenizer.train(TokenizerConfig(kind="byte_bpe", vocab_size=300), ["a b c 가나다 🦊"] * 3, GPT)

@@ -16,11 +16,12 @@ from jumok.errors import DataError
 from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
+from jumok.score.tagging import quick_spans
 from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.reading import pages
 from jumok.tasks.tagger import Found, TaggedText, Tagger, with_entities
 from jumok.tasks.tagging import collect_tags, tag_units
-from jumok.tasks.units import read_pieces, read_words, split_words
+from jumok.tasks.units import in_characters, places_of, read_pieces, read_words, split_words
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Mark, Marked
 from jumok.text.labelled import Tagged
@@ -100,6 +101,25 @@ def test_marked_names_are_learned_by_their_characters(runs, held_out):
     gold = [[(mark.label, mark.start, mark.end) for mark in example.marks] for example in found]
     assert sum(tagged.spans == spans for tagged, spans in zip(said, gold, strict=True)) > 0.9 * len(found)
     assert outputs == [tagged.text for tagged in said]
+
+
+@pytest.mark.parametrize("task", ["tagging", "marked"])
+def test_the_other_kind_of_file_is_scored_by_its_characters(runs, held_out, task):
+    """The same sentences with tags of words and with marks of characters: a model of either can be asked for both."""
+    words = [example for example in held_out("tagging") if not {*"".join(example.words)} & {*"가나다는에서"}]
+    texts = [" ".join(example.words) for example in words]
+    spans = [in_characters(example.tags, places_of(example.words)) for example in words]
+    marks = [
+        Marked(text, [Mark(start, end, label) for label, start, end in found], "")
+        for text, found in zip(texts, spans, strict=True)
+    ]
+    predictor = runs(task).predictor
+    by_words, by_marks = (predictor.score(examples)[0]["scores"]["span_f1"]["value"] for examples in (words, marks))
+    said = predictor.predict(texts)
+    right = quick_spans([tagged.spans for tagged in said], spans)["span_f1"]
+    assert by_marks == pytest.approx(right, abs=1e-3)
+    assert by_words == pytest.approx(right, abs=1e-3)
+    assert right > (95 if task == "tagging" else 20)
 
 
 def test_scores_are_those_of_seqeval(runs, held_out):

@@ -172,11 +172,12 @@ def test_the_folder_opens_as_a_language_model_in_transformers(runs):
     for text in ("the sun runs", "the cat runs"):
         logs = []
         for label in predictor.labels:
-            prompt, end = tokenizer(text).input_ids, [*tokenizer(f"\n{label}").input_ids, predictor.tokenizer.end_id]
-            ids = torch.tensor([[predictor.tokenizer.start_id, *prompt, *end]])
+            prompt = tokenizer(text).input_ids
+            assert prompt[0] == predictor.tokenizer.start_id
+            end = [*tokenizer(f"\n{label}", add_special_tokens=False).input_ids, predictor.tokenizer.end_id]
             with torch.no_grad():
-                said = theirs(ids).logits[0].log_softmax(-1)
-            logs.append(sum(float(said[len(prompt) + k, piece]) for k, piece in enumerate(end)))
+                said = theirs(torch.tensor([[*prompt, *end]])).logits[0].log_softmax(-1)
+            logs.append(sum(float(said[len(prompt) + k - 1, piece]) for k, piece in enumerate(end)))
         shares = np.exp(logs) / np.exp(logs).sum()
         (found,) = predictor.predict([text])
         assert list(found.probabilities.values()) == pytest.approx(shares.tolist(), abs=1e-4)
