@@ -22,6 +22,8 @@ done
 jumok train recipes/chemprot/minilm.toml --out "$out/chemprot" --set init="$out/body"
 
 # 4. A raw abstract: the entities of each tagger, and the relations between them, as tables and as a picture.
+#    ChemProt has related pairs only and no label for none: every chemical and protein of a sentence get a relation, and
+#    its probability says how much of one.
 for corpus in jnlpba ncbi_disease bc5cdr; do
   jumok predict "$out/$corpus" "$abstract" --table tsv > "$out/entities-$corpus.tsv"
 done

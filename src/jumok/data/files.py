@@ -121,7 +121,8 @@ class WindowedData(ListedData):
     max_len: WindowSize = 256
     """the pieces that a model reads at once, those that frame them counted; `long_texts` says what becomes of more"""
     long_texts: LongRule = "windows"
-    """a text of more than max_len pieces is read in windows that overlap, at its beginning only, or is an error"""
+    """a text of more than max_len pieces is read in windows that overlap, at its beginning only, or is an error; with
+    either of the first two, that of a relation is read once, near its two entities"""
     stride: CountOrZero = 64
     """pieces that neighbouring windows share, at most half of one: what is cut in one is whole in the other"""
 

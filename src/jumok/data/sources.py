@@ -107,7 +107,8 @@ class LabelledData(WindowedData):
     skip_labels: list[str] = field(default_factory=list)
     """rows with one of these labels are left out, such as "-" where the annotators of SNLI did not agree"""
     separator: str = "|"
-    """stands between the labels of a text that has several; used by task.predicts = "labels" """
+    """stands between the labels of a text that has several, and alone where it has none; used by
+    task.predicts = "labels" """
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))
