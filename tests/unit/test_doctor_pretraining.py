@@ -173,7 +173,7 @@ class TestPassages:
         assert finding.severity == severity
         unasked = re.search(r"([\d.]+) % of the passages are asked nothing", finding.message)
         assert unasked
-        assert abs(float(unasked[1]) - 100 * alone / (100 + alone)) < 3  # of 2,000 texts, drawn as in training
+        assert abs(float(unasked[1]) - 100 * alone / (100 + alone)) < 3  # of 1,000 texts, drawn as in training
         assert 0.4 < finding.share < 0.6
 
     def test_one_document_is_a_warning(self, write: Write) -> None:

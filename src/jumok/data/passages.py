@@ -17,7 +17,7 @@ from jumok.data.shards import Field, Shards
 
 FIELDS = ("text", "ends", "first")
 TRIES = 10  # to find a second part of another document
-POOL = 1_000_000  # passages that strangers come from; of more, every so-manieth
+POOL = 1_000_000  # passages that strangers come from, at most; of more, every second, every third and so on
 
 
 def passages(
