@@ -11,7 +11,7 @@ import json
 import mmap
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -168,12 +168,17 @@ def _sha256(file: BufferedReader) -> str:
     return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def in_chunks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def in_chunks(
+    items: Iterable[Item], size: int, *, weight: Callable[[Item], int] = lambda item: 1
+) -> Iterator[list[Item]]:
+    """Lists of items that weigh `size` together, or more by what the last of them weighs."""
     chunk: list[Item] = []
+    weighs = 0
     for item in items:
         chunk.append(item)
-        if len(chunk) == size:
+        weighs += weight(item)
+        if weighs >= size:
             yield chunk
-            chunk = []
+            chunk, weighs = [], 0
     if chunk:
         yield chunk

@@ -27,7 +27,7 @@ from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
-CHUNK = 4096
+TOGETHER = 1 << 19  # characters that are cut into pieces together: lines may be of any length
 PREDICT_TOKENS = 4096
 
 
@@ -74,7 +74,7 @@ def encode_lines(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """The ids of every line with its end; longer lines are cut into parts of `max_len`, and nothing is left out."""
     facts |= {"read": 0, "empty": 0, "too_long": 0}
-    for lines in in_chunks(corpus, CHUNK):
+    for lines in in_chunks(corpus, TOGETHER, weight=lambda line: 1 + len(line)):
         for ids in tokenizer.encode_batch(lines):
             facts["read"] += 1
             facts["empty"] += not ids
@@ -91,7 +91,7 @@ def encode_texts(
     """The ids of every document with its end, in parts of `max_len`; a line break stands between its lines."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
     part: list[int] = []
-    for sentences in in_chunks(corpus, CHUNK):
+    for sentences in in_chunks(corpus, TOGETHER, weight=lambda sentence: 1 + len(sentence.text)):
         texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sentences]
         for sentence, ids in zip(sentences, tokenizer.encode_batch(texts), strict=True):
             if sentence.first and facts["documents"]:
@@ -100,9 +100,10 @@ def encode_texts(
             facts["documents"] += sentence.first
             facts["read"] += 1
             part = [*part, *ids]
-            while len(part) >= max_len:  # room is left for the end
-                yield (part[:max_len],)
-                part = part[max_len:]
+            whole = len(part) - len(part) % max_len  # a part that is not whole has room for the end
+            for at in range(0, whole, max_len):
+                yield (part[at : at + max_len],)
+            part = part[whole:]
     if not facts["documents"]:
         raise DataError("empty corpus: no document", where=corpus.name, right="at least one document to train on")
     yield ([*part, tokenizer.end_id],)

@@ -6,7 +6,7 @@ The same lines give the same bytes, in any process and with any number of thread
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Annotated, Literal
@@ -49,6 +49,7 @@ BERT = Layout(start="[CLS]", end="[SEP]", unknown="[UNK]", padding="[PAD]", mask
 GPT = Layout(start="<|endoftext|>", end="<|endoftext|>", unknown="<|endoftext|>", padding="<|endoftext|>")
 EOS, UNK, PAD = MARIAN.end, MARIAN.unknown, MARIAN.padding
 EOS_ID, UNK_ID = 0, 1
+LONG_LINE = 1024  # characters
 MIN_PIECES = len(BYTES) + 4  # and `</s>`, `<unk>`, `<pad>` and the mark of a space
 MIN_BYTE_PIECES = len(BYTES) + 1
 
@@ -102,12 +103,23 @@ def _sample(lines: Iterable[str], n: int) -> list[str]:
     """n lines, each as likely as any other (a reservoir); all of them if there are fewer."""
     rng = Random(0)
     kept: list[str] = []
-    for i, line in enumerate(lines):
+    for i, line in enumerate(part for line in lines for part in _parts(line)):
         if i < n:
             kept.append(line)
         elif (j := rng.randrange(i + 1)) < n:
             kept[j] = line
     return kept
+
+
+def _parts(line: str) -> Iterator[str]:
+    """A line as it is, or a long one as several of whole words, so that a sample of lines fits into memory."""
+    start = 0
+    while len(line) - start > LONG_LINE:
+        space = line.rfind(" ", start + 1, start + LONG_LINE)
+        end = space if space > 0 else start + LONG_LINE
+        yield line[start:end]
+        start = end
+    yield line[start:]
 
 
 def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:

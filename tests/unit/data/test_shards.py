@@ -211,3 +211,12 @@ def test_chunks_are_the_items_in_order(items: list[int], size: int) -> None:
     assert [item for chunk in chunks for item in chunk] == items
     assert all(len(chunk) == size for chunk in chunks[:-1])
     assert all(1 <= len(chunk) <= size for chunk in chunks)
+
+
+@given(st.lists(st.integers(1, 20)), st.integers(1, 30))
+@settings(deadline=None)
+def test_chunks_of_items_with_weights(items: list[int], size: int) -> None:
+    chunks = list(in_chunks(iter(items), size, weight=lambda item: item))
+    assert [item for chunk in chunks for item in chunk] == items
+    assert all(sum(chunk) >= size for chunk in chunks[:-1])
+    assert all(sum(chunk[:-1]) < size for chunk in chunks)

@@ -175,6 +175,22 @@ def task(tokenizer: Tokenizer, tmp_path, sentences: list[Sentence], **options: o
     )
 
 
+def test_of_long_lines_few_are_in_memory(tokenizer: Tokenizer) -> None:
+    pulled = 0
+
+    class Corpus:
+        name = "documents.txt"
+
+        def __iter__(self):  # type: ignore[no-untyped-def]
+            nonlocal pulled
+            for pulled in range(1, 100):
+                yield Sentence("ga na " * 50_000, pulled == 1, "")
+
+    found = encode_documents(Corpus(), tokenizer, LENGTH, {})  # type: ignore[arg-type]
+    next(iter(found))
+    assert pulled <= 2
+
+
 def test_an_epoch_reads_every_passage_once(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
     found = task(tokenizer, tmp_path, documents(60))
     batches = list(found.batches(2))

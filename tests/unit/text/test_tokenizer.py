@@ -325,6 +325,21 @@ def test_a_sample_is_drawn_from_the_whole_text() -> None:
 
 
 @every_kind
+def test_one_long_line_teaches_the_same_as_its_words_in_short_ones(kind: Kind) -> None:
+    words = [word for line in LINES for word in line.split()] * 100
+    config = TokenizerConfig(kind=kind, vocab_size=400)
+    short = [" ".join(words[:1])] + [f" {word}" for word in words[1:]]  # a word's space belongs to it in byte_bpe
+    assert Tokenizer.train(config, [" ".join(words)]).sha256 == Tokenizer.train(config, short).sha256
+
+
+def test_of_one_line_of_any_length_a_sample_is_kept() -> None:
+    config = TokenizerConfig(kind="word", vocab_size=2000, sample_lines=3)
+    words = [f"word{chr(0xAC00 + i)}" for i in range(1000)]
+    tokenizer = Tokenizer.train(config, [" ".join(words)])
+    assert len([word for word in words if UNK_ID not in tokenizer.encode(word)]) * len("word가 ") < 3 * 1024
+
+
+@every_kind
 def test_no_text_to_train_on(kind: Kind) -> None:
     for lines in ([], [""], ["  ", "\u3000\n", "\t"]):
         with pytest.raises(DataError, match="no text"):
