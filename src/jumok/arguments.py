@@ -94,8 +94,11 @@ def stream_to_stdout(
         raise InputError("only a language model writes on bit by bit", where="--stream", right="a run of one")
     for lines in batches:
         for line in lines:
-            sys.stdout.write(line)
-            for bit in predictor.stream(line, **asked):
+            bits = predictor.stream(line, **asked)
+            begun = next(bits, "")  # or an error, before anything is written
+            sys.stdout.write(line + begun.replace("\n", " "))
+            sys.stdout.flush()
+            for bit in bits:
                 sys.stdout.write(bit.replace("\n", " "))
                 sys.stdout.flush()
             sys.stdout.write("\n")

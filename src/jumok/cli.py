@@ -33,7 +33,10 @@ talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 Overrides = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe.")
 ]
-Decoding = Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of \\[decode].")]
+Decoding = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key of \\[decode], or what the task can be asked."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout and nothing else.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]

@@ -242,7 +242,12 @@ def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) ->
         model = {**model, "features": asdict(start.config)}
     known = start.tokenizers.source
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tree.get("tokenizer", {})}
-    tokenizer["vocab_size"] = known.vocab_size
+    if tokenizer.setdefault("vocab_size", known.vocab_size) != known.vocab_size:
+        raise RecipeError(
+            f"the weights of {tree[key]} have a vocabulary of their own, of {known.vocab_size:,} pieces",
+            where=f"{path}: tokenizer.vocab_size",
+            right=f"no tokenizer.vocab_size beside {key}",
+        )
     return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 

@@ -1,5 +1,7 @@
 """Weights to begin with: what fits is taken over whatever the heads, new pieces begin as the mean of their parts."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -16,6 +18,7 @@ from jumok.models import (
     RnnConfig,
     RnnLanguageModel,
 )
+from jumok.recipe import load_recipe
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 from jumok.train.checkpoint import unique_tensors
@@ -82,6 +85,21 @@ def test_another_size_is_refused_by_name(tokenizer: Tokenizer) -> None:
     wide = BertConfig(d_model=16, d_ff=12, n_heads=2, n_layers=1, max_len=16)
     with pytest.raises(RecipeError, match=r"\[60, 8\]|8\] where|is \["):
         begin_with(BertPretraining(wide, vocab=tokenizer.vocab_size), start, tokenizer)
+
+
+def test_a_vocabulary_of_another_size_is_refused(
+    tokenizer: Tokenizer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = folder(Bert(CONFIG, vocab=tokenizer.vocab_size), tokenizer)
+    monkeypatch.setattr("jumok.recipe.read_start", lambda where: start)
+    (tmp_path / "weights").mkdir()
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text('init = "weights"\n[task]\nkind = "pretraining"\n[data]\nkind = "documents"\nmax_len = 16\n')
+    n = tokenizer.vocab_size
+    for overrides in [], [f"tokenizer.vocab_size={n}"]:
+        assert load_recipe(recipe, overrides, find_data=False).tokenizer.vocab_size == n
+    with pytest.raises(RecipeError, match=f"a vocabulary of their own, of {n} pieces"):
+        load_recipe(recipe, [f"tokenizer.vocab_size={n + 1}"], find_data=False)
 
 
 @pytest.mark.parametrize("labels", ["ab", "abc", "abd"])

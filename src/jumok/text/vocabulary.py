@@ -103,11 +103,11 @@ def _sample(lines: Iterable[str], n: int) -> list[str]:
     """n lines, each as likely as any other (a reservoir); all of them if there are fewer."""
     rng = Random(0)
     kept: list[str] = []
-    for i, line in enumerate(part for line in lines for part in _parts(line)):
+    for i, part in enumerate(part for line in lines for part in _parts(line)):
         if i < n:
-            kept.append(line)
+            kept.append(part)
         elif (j := rng.randrange(i + 1)) < n:
-            kept[j] = line
+            kept[j] = part
     return kept
 
 
