@@ -7,6 +7,7 @@ the effective recipe, all defaults filled in, out as JSON.
 import json
 import os
 import tomllib
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
@@ -242,12 +243,10 @@ def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) ->
         model = {**model, "features": asdict(start.config)}
     known = start.tokenizers.source
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tree.get("tokenizer", {})}
-    if tokenizer.setdefault("vocab_size", known.vocab_size) != known.vocab_size:
-        raise RecipeError(
-            f"the weights of {tree[key]} have a vocabulary of their own, of {known.vocab_size:,} pieces",
-            where=f"{path}: tokenizer.vocab_size",
-            right=f"no tokenizer.vocab_size beside {key}",
-        )
+    if (told := tokenizer.get("vocab_size", known.vocab_size)) != known.vocab_size:
+        has = f"the vocabulary is that of {tree[key]}, of {known.vocab_size:,} pieces"
+        warnings.warn(f"tokenizer.vocab_size = {told} is not used: {has}", stacklevel=2)
+    tokenizer["vocab_size"] = known.vocab_size
     return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 
