@@ -173,6 +173,8 @@ def predict(
     from jumok.picture import refuse_undrawable
     from jumok.predictor import load
 
+    if table and as_json:
+        raise InputError("a table is not one JSON object", where="--json", right="--table jsonl, or --json alone")
     if picture is not None:
         refuse_undrawable(picture)
     predictor = load(run, *(ensemble or []))

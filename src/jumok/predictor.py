@@ -29,7 +29,8 @@ from jumok.tasks.predict import Predictor
 from jumok.tasks.relater import RelatedText, Relater
 from jumok.tasks.tagger import TaggedText, Tagger
 from jumok.tasks.translator import Alignment, Prediction, Translator
-from jumok.train.checkpoint import MANIFEST, load_tensors, verify_folder
+from jumok.train.checkpoint import load_tensors
+from jumok.transfer import model_folder
 
 __all__ = [
     "Alignment",
@@ -58,7 +59,7 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
     """A predictor from a run folder or a model folder; several make an ensemble."""
     if not runs:
         raise InputError("no run to load", right='jumok.load("runs/quickstart")')
-    paths = [_model_folder(Path(run)) for run in runs]
+    paths = [model_folder(Path(run)) for run in runs]
     folders = [read_model(path) for path in paths]
     _refuse_mixture(folders, paths)
     models = []
@@ -113,17 +114,3 @@ def _refuse_mixture(folders: Sequence[ModelFolder], paths: Sequence[Path]) -> No
                 where=f"{paths[0]} and {path}",
                 right="runs of recipes with the same task, data and tokenizer",
             )
-
-
-def _model_folder(path: Path) -> Path:
-    folder = path / "model" if (path / "model").is_dir() else path
-    if not (folder / "config.json").exists():
-        unfinished = (path / "checkpoints").is_dir()
-        raise CheckpointError(
-            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
-            where=path,
-            right="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
-        )
-    if (folder / MANIFEST).exists():
-        verify_folder(folder)
-    return folder

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder, read_model
 from jumok.text.tokenizer import Tokenizer
+from jumok.train.checkpoint import MANIFEST, verify_folder
 
 BODY = "bert."
 BODIES = (BODY, "reader.")
@@ -20,8 +21,18 @@ PIECES = ("embedding.weight", "bias")
 
 
 def model_folder(path: Path) -> Path:
-    """The model of a run, or a model folder itself."""
-    return path / "model" if (path / "model").is_dir() else path
+    """The model of a run, or a model folder itself; its files are those that were written."""
+    folder = path / "model" if (path / "model").is_dir() else path
+    if not (folder / "config.json").exists():
+        unfinished = (path / "checkpoints").is_dir()
+        raise CheckpointError(
+            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
+            where=path,
+            right="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
+        )
+    if (folder / MANIFEST).exists():
+        verify_folder(folder)
+    return folder
 
 
 def read_start(path: str) -> ModelFolder:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models import (
     Bert,
@@ -21,8 +21,8 @@ from jumok.models import (
 from jumok.recipe import load_recipe
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
-from jumok.train.checkpoint import unique_tensors
-from jumok.transfer import begin_with
+from jumok.train.checkpoint import unique_tensors, write_folder
+from jumok.transfer import begin_with, read_start
 
 CONFIG = BertConfig(d_model=8, d_ff=12, n_heads=2, n_layers=1, max_len=16)
 
@@ -152,3 +152,18 @@ def test_a_recurrent_language_model_gives_its_reader() -> None:
     notes = begin_with(model, start, words)
     assert all(torch.equal(t, start.tensors[f"reader.{name}"]) for name, t in model.reader.named_parameters())
     assert notes == ["not among the weights to begin with, so that they begin anew: output.bias, output.weight"]
+
+
+def test_weights_of_a_run_that_has_not_finished(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="no run and no model here"):
+        read_start(str(tmp_path))
+    (tmp_path / "checkpoints").mkdir()
+    with pytest.raises(CheckpointError, match="the run has not finished"):
+        read_start(str(tmp_path))
+
+
+def test_weights_that_were_altered(tmp_path: Path) -> None:
+    write_folder(tmp_path / "model", lambda folder: (folder / "config.json").write_text("{}", "utf-8"))
+    (tmp_path / "model" / "config.json").write_text("[]", "utf-8")
+    with pytest.raises(CheckpointError, match="config.json"):
+        read_start(str(tmp_path))

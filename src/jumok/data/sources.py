@@ -40,7 +40,7 @@ from jumok.text.annotated import (
     read_related,
 )
 from jumok.text.documents import DocumentFormat, Sentence, read_document_column, read_documents
-from jumok.text.faults import Wrong, refuse
+from jumok.text.faults import Wrong, read_some, refuse
 from jumok.text.formats import Pair, read_lines, read_pairs
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
 
@@ -106,6 +106,8 @@ class LabelledData(WindowedData):
     """names of the columns of files that have no header line, all of them in order"""
     skip_labels: list[str] = field(default_factory=list)
     """rows with one of these labels are left out, such as "-" where the annotators of SNLI did not agree"""
+    when_wrong: Literal["refuse", "skip"] = "refuse"
+    """a row without a label, or with other columns than the header, is an error, or left out and counted in a note"""
     separator: str = "|"
     """stands between the labels of a text that has several, and alone where it has none; used by
     task.predicts = "labels" """
@@ -117,12 +119,13 @@ class LabelledData(WindowedData):
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Labelled]:
         columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
-        read = partial(columns, skip=self.skip_labels, wrong=wrong)
-        return self._read(split, read, lambda example: example.text)
+        read = partial(columns, skip=self.skip_labels)
+        some = partial(read_some, read) if self.when_wrong == "skip" and wrong is refuse else partial(read, wrong=wrong)
+        return self._read(split, some, lambda example: example.text)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         # What was not always there counts only where it is used: older corpora are still known.
-        later: list[object] = [self.header, self.skip_labels]
+        later: list[object] = [self.header, self.skip_labels, *(["skip"] if self.when_wrong == "skip" else [])]
         return self._identity(split, self.kind, self.text, self.pair, self.label, *(later if any(later) else []))
 
 

@@ -1,6 +1,8 @@
 """What becomes of an example that cannot be read: training stops at it, the doctor notes it and goes on."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
 from typing import TypeVar
 
 from jumok.errors import DataError
@@ -13,6 +15,14 @@ Wrong = Callable[[DataError], None]
 
 def refuse(error: DataError) -> None:
     raise error
+
+
+def read_some(read: Callable[..., Iterator[Example]], path: Path) -> Iterator[Example]:
+    """What can be read of a file; a note says how much cannot."""
+    wrong: list[DataError] = []
+    yield from read(path, wrong=wrong.append)
+    if wrong:
+        warnings.warn(f"{len(wrong):,} left out of {path}; the first: {wrong[0].what}, {wrong[0].where}", stacklevel=2)
 
 
 def read_each(given: Iterable[Given], read: Callable[[Given], Example], wrong: Wrong) -> Iterator[Example]:

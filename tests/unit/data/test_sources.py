@@ -643,3 +643,18 @@ def test_other_files_for_toys(toy: Any, kind: str, text: str | None) -> None:
     assert not found.exists("train")
     if isinstance(found, LabelledData):
         assert (found.text, found.pair) == (text, "text_b" if text == "text_a" else None)
+
+
+def test_rows_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> None:
+    path = tmp_path / "qqp.tsv"
+    path.write_text("text\tlabel\none\t1\ntwo\nthree\t\nfour\t0\n", "utf-8")
+    data = LabelledData(train=[str(path)])
+    with pytest.raises(DataError, match="1 columns"):
+        texts_of(data, "train")
+    lenient = replace(data, when_wrong="skip")
+    with pytest.warns(UserWarning, match=r"2 left out of .*qqp.tsv; the first: 1 columns, .*:3"):
+        assert texts_of(lenient, "train") == ["one", "four"]
+    assert fingerprint(lenient) != fingerprint(data)
+    path.write_text("text\tnothing\none\t1\n", "utf-8")
+    with pytest.raises(DataError, match="no column label"):  # the file is wrong, not a row
+        texts_of(lenient, "train")
