@@ -1,5 +1,6 @@
 """A trained tagger: text in, tags and entities with their characters out."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -120,6 +121,7 @@ class Tagger:
     ) -> tuple[dict[str, Any], list[str]]:
         """Scores with intervals of the tags, or of the spans of characters, and the tagged texts."""
         refuse_options(options, "a tagger")
+        self._note_strange_types(examples)
         found = self._tag_examples(examples, done)
         if words := self._words(examples):
             scores = score_tags([tagged.tags for tagged in found], [example.tags for example in words])
@@ -127,6 +129,13 @@ class Tagger:
             scores = score_spans([tagged.spans for tagged in found], [marked_spans(example) for example in examples])
         result = {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
         return result, [tagged.text for tagged in found]
+
+    def _note_strange_types(self, examples: Sequence[Example]) -> None:
+        """Entities of types that training did not have cannot be found: they are scored as missed, and that is said."""
+        types = [kind for example in examples for kind, *_ in marked_spans(example) if kind not in self.types]
+        if types:
+            named = ", ".join(sorted(set(types)))
+            warnings.warn(f"entities of types that training did not have: {len(types):,}, {named}", stacklevel=3)
 
     def compare(
         self, other: "Tagger", examples: Sequence[Example], *, done: Done = nobody, **options: Any

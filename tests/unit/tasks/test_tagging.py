@@ -156,6 +156,17 @@ def test_a_bad_tagger_has_the_scores_of_seqeval_too(crf):
     assert values["tag_accuracy"] == pytest.approx(100 * accuracy_score(gold, said), abs=1e-3)
 
 
+@pytest.mark.parametrize("marked", [False, True])
+def test_types_that_training_did_not_have_are_said_to_be_missed(marked):
+    strange = Tagged(["ab", "c", "d"], ["B-NEW", "I-NEW", "B-OLD"], "")
+    if marked:
+        strange = Marked("ab c d", [Mark(0, 4, "NEW"), Mark(5, 6, "OLD")], "")
+    with pytest.warns(UserWarning, match="entities of types that training did not have: 2, NEW, OLD"):
+        scores = tagger("pieces" if marked else "words").score([strange])[0]["scores"]
+    assert scores["f1_NEW"]["value"] == 0
+    assert scores["recall"]["value"] == 0
+
+
 def test_words_are_what_white_space_separates(runs):
     predictor = runs("tagging").predictor
     (tagged,) = predictor.predict(["  ab\u3000Cd  a "])
@@ -170,7 +181,8 @@ def test_a_tag_that_was_never_trained_on_is_an_error_of_the_model(tree, train, t
     dev = tmp_path / "dev"
     dev.write_text("ab O\nCd B-PLACE\n\nab O\n\n", "utf-8")
     wanted = tree("tagging", data={"dev": [str(dev)], "test": [str(dev)]}, train={"steps": 1})
-    _, events = train(wanted, tmp_path / "run")
+    with pytest.warns(UserWarning, match="entities of types that training did not have: 1, PLACE"):
+        _, events = train(wanted, tmp_path / "run")
     scores = next(event.scores for event in events if hasattr(event, "scores"))
     assert np.isfinite(scores["perplexity"])
     assert scores["span_f1"] == 0
