@@ -1,6 +1,8 @@
-"""Answers score by the rule of SQuAD, done by hand."""
+"""Answers score by the rule of SQuAD: done by hand, and by somebody else's program."""
 
+import json
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,6 +67,17 @@ def test_hangul_survives(text):
 )
 def test_scores_by_hand(predicted, gold, exact, f1):
     assert quick_answers([predicted], [gold]) == pytest.approx({"exact_match": exact, "answer_f1": f1})
+
+
+def test_scores_are_those_of_torchmetrics():
+    """400 random answers: what `torchmetrics.functional.text.squad` (1.9.0) said of each, exact match and F1."""
+    path = Path(__file__).parents[2] / "golden" / "answers.json"
+    rows = json.loads(path.read_text("utf-8"))
+    assert len(rows) == 400
+    for said, gold, exact, f1 in rows:
+        assert quick_answers([said], [gold]) == pytest.approx({"exact_match": exact, "answer_f1": f1}, abs=1e-3)
+    mean = {"exact_match": sum(row[2] for row in rows) / 400, "answer_f1": sum(row[3] for row in rows) / 400}
+    assert quick_answers(*zip(*(row[:2] for row in rows), strict=True)) == pytest.approx(mean, abs=1e-3)
 
 
 def test_questions_with_and_without_answer():
