@@ -186,18 +186,15 @@ class TestLabels:
 
 class TestTags:
     @pytest.mark.parametrize(
-        ("planted", "example"),
-        [
-            ("to/O Oslo/I-LOC", "to/O Oslo/I-LOC"),
-            ("Oslo/I-LOC", "Oslo/I-LOC"),
-            ("Ada/B-PER Oslo/I-LOC", "Ada/B-PER Oslo/I-LOC"),
-        ],
+        ("planted", "line"),
+        [("to/O Oslo/I-LOC", 12), ("Oslo/I-LOC", 11), ("Ada/B-PER Oslo/I-LOC", 12)],
     )
-    def test_a_span_that_begins_in_its_middle(self, planted: str, example: str) -> None:
+    def test_a_span_that_begins_in_its_middle(self, planted: str, line: int) -> None:
+        """The sentence begins in line 11, and has a word a line."""
         good = ["Ada/B-PER Kim/I-PER sings/O in/O Oslo/B-LOC"] * 10
         finding = only(examine_texts({"train": sentences(*good, planted)}), "impossible_tags")
         assert (finding.severity, finding.count) == ("warning", 1)
-        assert finding.examples == [f"train.conll:11  {example}"]
+        assert finding.examples == [f"train.conll:{line}  {planted}"]
 
     def test_many_of_them_are_an_error(self) -> None:
         rows = ["Ada/B-PER sings/O in/O Oslo/B-LOC"] * 5 + ["in/O Oslo/I-LOC"]
@@ -217,11 +214,11 @@ class TestTags:
     def test_spans_have_to_end_where_ends_are_marked(self) -> None:
         rows = ["Ada/B-PER Kim/E-PER sings/O in/O Oslo/S-LOC"] * 3 + ["Ada/B-PER sings/O"]
         finding = only(examine_texts({"train": sentences(*rows)}), "impossible_tags")
-        assert (finding.count, finding.share, finding.examples) == (1, 1 / 7, ["train.conll:4  Ada/B-PER sings/O"])
+        assert (finding.count, finding.share, finding.examples) == (1, 1 / 7, ["train.conll:5  Ada/B-PER sings/O"])
 
     def test_tags_of_no_known_form_among_others(self) -> None:
         finding = only(examine_texts({"train": sentences("Ada/B-PER in/O Oslo/LOC_B")}), "unknown_tags")
-        assert (finding.severity, finding.examples) == ("warning", ["train.conll:1  in/O Oslo/LOC_B"])
+        assert (finding.severity, finding.examples) == ("warning", ["train.conll:3  in/O Oslo/LOC_B"])
 
     def test_types_are_compared_between_splits(self) -> None:
         splits = {

@@ -112,7 +112,8 @@ class Labels:
             }
             for fault in (fault for fault, found in faults.items() if found):
                 near = range(max(i - 1, 0), min(i + 1, len(tags)))
-                self._tallies[fault].add(where, " ".join(f"{words[k]}/{tags[k]}" for k in near))
+                at = _later_line(where, near[-1])
+                self._tallies[fault].add(at, " ".join(f"{words[k]}/{tags[k]}" for k in near))
 
     def examine(self, name: str, train: "Labels | None") -> list[Finding]:
         """The findings of a split of this name, beside the training data if it is another split."""
@@ -201,3 +202,9 @@ def _alike(counts: Mapping[str, int]) -> list[str]:
     for label in counts:
         spellings[_spelt_alike(label)].append(label)
     return [label for labels in spellings.values() if len(labels) > 1 for label in labels]
+
+
+def _later_line(where: str, lines: int) -> str:
+    """The place so many lines after another, if that is a line of a file."""
+    file, _, line = where.rpartition(":")
+    return f"{file}:{int(line) + lines}" if line.isdecimal() else where
