@@ -22,8 +22,8 @@ class TransferConfig:
     """How what was learned before is carried over."""
 
     mode: Literal["full", "frozen", "gradual"] = "full"
-    """what learns: everything, the head alone (BERT's pooler belongs to it), or the head and every `unfreeze_every` steps
-    one layer more"""
+    """what learns: everything, the head alone (BERT's pooler belongs to it), or the head and every `unfreeze_every`
+    steps one layer more"""
     unfreeze_every: Steps = 0.1
     """gradual: steps, or below 1 a share of all"""
     layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
