@@ -14,6 +14,7 @@ from jumok.errors import CheckpointError, DataError, InputError, JumokError
 from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
 from jumok.prepare import read_split
 from jumok.recipe import Recipe, asked_options, parse_recipe
+from jumok.series import parts_of
 from jumok.tasks.predict import Line, Notes, note_long, noted_later
 from jumok.tasks.tagger import Found
 from jumok.text.formats import decoded, read_lines
@@ -107,6 +108,8 @@ def stream_to_stdout(
 
 def stored_beside(run: Path, split: str) -> dict[str, Any]:
     """What the baselines scored when the run was trained, and the weights that it began with, if it has any."""
+    if any("fold-" in part for part in parts_of(run)):
+        return {}  # means of several test sets, of which the model that is scored has one
     path = RunFolder(run).scores
     scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
     return {key: found for key, found in scores.get(split, {}).items() if key in ("baselines", "before")}

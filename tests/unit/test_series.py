@@ -12,6 +12,7 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
+from jumok.arguments import stored_beside
 from jumok.cli import app, main
 from jumok.data.sources import LabelledData
 from jumok.errors import InputError
@@ -115,6 +116,14 @@ def test_a_mean_is_said_to_be_one(tmp_path: Path) -> None:
     assert [*filter(None, (cell.strip() for cell in row.split("  ")))] == [
         "accuracy", "64.67 ± 17.47", "21.26 – 100.00", "mean of 3 folds",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("part", "kept"), [("seed", True), ("fold", False)])
+def test_baselines_stand_beside_the_test_set_that_they_are_of(tmp_path: Path, part: str, kept: bool) -> None:
+    """All seeds have one; folds have one each, and the mean over these is not beside a model of one of them."""
+    found = {"sentences": 9, "scores": {}, "parts": [f"{part}-1", f"{part}-2"], "baselines": {"majority": {}}}
+    (tmp_path / "scores.json").write_text(json.dumps({"test": found}))
+    assert ("baselines" in stored_beside(tmp_path, "test")) is kept
 
 
 def test_the_score_of_one_training_is_no_mean(tmp_path: Path) -> None:
