@@ -283,6 +283,9 @@ def show(
     if what.is_dir():
         if overrides:
             raise InputError("a run's recipe is what it is", where="--set", right="--set with a recipe, not with a run")
+        if (what / "model" / "config.json").exists() and not (what / "recipe.json").exists():
+            _show_imported(what, as_json=as_json)
+            return
         recipe = run_recipe(what)
         if (what / "scores.json").exists():
             from jumok.predictor import load
@@ -361,6 +364,21 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
     text = "two hundred thirty-four thousand five hundred six"
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
+
+
+def _show_imported(run: Path, *, as_json: bool) -> None:
+    """A model from elsewhere has no recipe, but it has a shape and parameters."""
+    from jumok.report import print_parameters
+    from jumok.show import parts_of_weights
+    from jumok.transfer import read_start
+
+    model = read_start(str(run))
+    tree = {"task": model.facts["task"], "model": asdict(model.config), "vocabulary": model.tokenizers.sizes}
+    parameters = parts_of_weights(model)
+    if as_json:
+        _print_json({**tree, "parameters": parameters})
+    else:
+        print_parameters(Console(soft_wrap=True), tree, parameters)
 
 
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":

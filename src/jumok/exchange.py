@@ -5,7 +5,8 @@ from pathlib import Path
 from jumok.errors import CheckpointError
 from jumok.hub.folder import CARD, GENERATION, ModelFolder, obstacle, read_model, write_model
 from jumok.tasks.predict import stored_decoding
-from jumok.train.checkpoint import MANIFEST, verify_folder, write_folder
+from jumok.train.checkpoint import MANIFEST, write_folder
+from jumok.transfer import model_folder
 
 
 def import_folder(folder: Path, run: Path) -> str:
@@ -24,9 +25,7 @@ def import_folder(folder: Path, run: Path) -> str:
 def export_folder(run: Path, folder: Path) -> str:
     """Write the model of a run, or of a model folder, for `transformers` to open; says what it is."""
     _refuse_full(folder, "DIR")
-    source = run / "model" if (run / "model").is_dir() else run
-    if (source / MANIFEST).exists():
-        verify_folder(source)
+    source = model_folder(run)
     model = read_model(source)
     if reason := obstacle(model):
         raise CheckpointError(

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from time import perf_counter
@@ -269,15 +269,19 @@ def print_samples(console: Console, pairs: Sequence[Pair], outputs: Sequence[str
     console.print(table)
 
 
-def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, Any]) -> None:
-    console.print_json(json.dumps(recipe_tree(recipe), ensure_ascii=False))
+def print_parameters(console: Console, tree: Mapping[str, Any], parameters: Mapping[str, float]) -> None:
+    """What a model is, and how many parameters each of its parts has."""
+    console.print_json(json.dumps(tree, ensure_ascii=False))
     table = Table(title="parameters", title_justify="left", box=SIMPLE, show_header=False)
-    for name, count in cost.parameters.items():
-        table.add_row(name, f"{count:,}")
-    published = recipe.published
-    if published and published.parameters:
-        table.add_row(f"published ({published.source})", f"{published.parameters:,.0f}")
+    for name, count in parameters.items():
+        table.add_row(name, f"{count:,.0f}")
     console.print(table)
+
+
+def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, Any]) -> None:
+    published = recipe.published
+    theirs = {f"published ({published.source})": published.parameters} if published and published.parameters else {}
+    print_parameters(console, recipe_tree(recipe), {**cost.parameters, **theirs})
     token = "a source and a target token" if recipe.task.kind == "translation" else "a token"
     console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for {token},")
     if cost.training_flops is None:

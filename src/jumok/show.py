@@ -1,11 +1,13 @@
 """What a recipe or a run amounts to: parameters, memory and arithmetic, before anything is trained."""
 
 import re
+from collections import Counter
 from dataclasses import asdict, dataclass
 
 import torch
 
 from jumok.assemble import build_model
+from jumok.hub.folder import ModelFolder
 from jumok.models import BertConfig, ElmoConfig, GptConfig, ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe
 
@@ -45,6 +47,14 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
         training_flops=None if recipe.train.epochs else float(flops) * tokens,
         training_bytes=16 * total,
     )
+
+
+def parts_of_weights(model: ModelFolder) -> dict[str, int]:
+    """Parameters of each part of a model that is there, and "total"; those that are tied count once, where they are."""
+    parts = Counter[str]()
+    for name, tensor in model.tensors.items():
+        parts[name.partition(".")[0]] += tensor.numel()
+    return {**parts, "total": parts.total()}
 
 
 def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int:

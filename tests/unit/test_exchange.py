@@ -8,8 +8,9 @@ import pytest
 import torch
 from transformers import BertConfig as TheirBertConfig
 from transformers import BertForTokenClassification
+from typer.testing import CliRunner
 
-from jumok.cli import main
+from jumok.cli import app, main
 from jumok.errors import CheckpointError
 from jumok.exchange import export_folder, import_folder
 from jumok.hub.folder import ModelFolder, read_model, write_model
@@ -60,6 +61,21 @@ def test_import_makes_a_run(foreign, tmp_path):
     assert after.facts["labels"] == ["O", "B"]
     assert after.config == before.config
     assert all(torch.equal(after.tensors[name], tensor) for name, tensor in before.tensors.items())
+
+
+def test_show_counts_what_was_imported(foreign, tmp_path):
+    run = tmp_path / "ner"
+    import_folder(foreign, run)
+    shown = CliRunner().invoke(app, ["show", str(run), "--json"])
+    found = json.loads(shown.stdout)
+    weights = BertForTokenClassification.from_pretrained(foreign).parameters()
+    assert found["parameters"]["total"] == sum(weight.numel() for weight in weights)
+    assert (found["task"]["kind"], found["model"]["d_model"], found["vocabulary"]["source_vocab"]) == (
+        "tagging",
+        24,
+        150,
+    )
+    assert f"{found['parameters']['total']:,}" in CliRunner().invoke(app, ["show", str(run)]).stdout
 
 
 def test_import_of_half_precision_says_so(foreign, tmp_path, monkeypatch, capsys):
