@@ -69,6 +69,8 @@ def obstacle(model: ModelFolder) -> str | None:
     task, tokenizers = model.facts["task"]["kind"], model.tokenizers
     match model.config:
         case BertConfig():
+            if model.facts.get("units", {}).get("capitals"):
+                return "its texts have marks of capitals, which no tokenizer there makes"
             return bert_obstacle(task, model.tensors, tokenizers.source)
         case GptConfig():
             return gpt2_obstacle(task)

@@ -59,8 +59,8 @@ def prepare(recipe: Recipe, cache: Path) -> AnyTask:
             return prepare_pretraining(recipe, recipe.task, recipe.data, cache)
         case ClassificationConfig(), data if isinstance(data, AnyLabelled):
             return prepare_classification(recipe, recipe.task, data, cache)
-        case TaggingConfig(), data if isinstance(data, AnyTagged):
-            return prepare_tagging(recipe, data, cache)
+        case TaggingConfig() as config, data if isinstance(data, AnyTagged):
+            return prepare_tagging(recipe, config, data, cache)
         case RelationConfig(), RelationData() | ToyRelations():
             return prepare_relation(recipe, recipe.task, recipe.data, cache)
         case AnsweringConfig(), QuestionData() | ToyQuestions():

@@ -41,9 +41,9 @@ from jumok.tasks.relation import (
     encode_relations,
     markers,
 )
-from jumok.tasks.tagging import Example, TaggingTask, collect_tags, encode_tagged
+from jumok.tasks.tagging import Example, TaggingConfig, TaggingTask, collect_tags, encode_tagged
 from jumok.tasks.targets import Classes, collect_labels, learn_targets
-from jumok.tasks.units import read_example, windows_of
+from jumok.tasks.units import CAPITALS, windows_of
 from jumok.tasks.verbal import VerbalTask, encode_prompt, encode_prompts, label_ids
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
@@ -94,22 +94,24 @@ def prepare_classification(
     return ClassificationTask(**held, targets=targets, train=shards, weights=label_weights(config, targets, shards))
 
 
-def prepare_tagging(recipe: Recipe, data: AnyTagged, cache: Path) -> TaggingTask:
+def prepare_tagging(recipe: Recipe, config: TaggingConfig, data: AnyTagged, cache: Path) -> TaggingTask:
     train, dev, test = read_splits(recipe, data)
-    texts = Texts(train, lambda example: [example.text if isinstance(example, Marked) else " ".join(example.words)])
-    tokenizer, long_texts = _tokenizer(recipe, texts, "tagged", train, cache), _long_texts(data)
-    tags, units = collect_tags(train)
-    particles = frozenset(units.get("particles", []))
+    mark = [CAPITALS] if config.mark_capitals else []
+    texts = Texts(
+        train, lambda example: [example.text if isinstance(example, Marked) else " ".join(example.words), *mark]
+    )
+    tokenizer, long_texts = _tokenizer(recipe, texts, "".join(["tagged", *mark]), train, cache), _long_texts(data)
+    tags, units = collect_tags(train, mark_capitals=config.mark_capitals)
     shards = open_shards(
         cache,
-        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts), *sorted(particles)],
-        lambda facts: encode_tagged(train, tokenizer, tags, particles, long_texts, facts),
+        ["tagged", train.fingerprint(), tokenizer.sha256, *_window(long_texts), *sorted(units.particles), *mark],
+        lambda facts: encode_tagged(train, tokenizer, tags, units, long_texts, facts),
         fields=("text", "first", "tag"),
         vocab_size=max(tokenizer.vocab_size, len(tags), data.max_len),
     )
 
     def read(example: Example) -> object:
-        return windows_of(read_example(tokenizer, example, particles), tokenizer, long_texts, where=example.where)
+        return windows_of(units.read_example(tokenizer, example), tokenizer, long_texts, where=example.where)
 
     _refuse_long(long_texts, [*dev, *test], read)
     return TaggingTask(

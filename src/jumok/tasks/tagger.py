@@ -10,7 +10,7 @@ from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
-from jumok.tasks.units import Read, read_example, read_pieces, read_words, split_words
+from jumok.tasks.units import Read, Units
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
@@ -57,9 +57,8 @@ class Tagger:
         self.tokenizer = tokenizer
         self.tokenizers = Tokenizers(tokenizer, tokenizer)
         self.labels: list[str] = facts["labels"]
-        self.units: dict[str, Any] = facts.get("units", {"units": "words", "peel": True})
-        self.of_pieces = self.units["units"] == "pieces"
-        self.particles = frozenset(self.units.get("particles", []))
+        self.units = Units.stored(facts)
+        self.of_pieces = self.units.of == "pieces"
         self.types = sorted({label[2:] for label in self.labels if label[1:2] == "-"})
         """of the entities that it finds"""
         c = models[0].config
@@ -71,12 +70,7 @@ class Tagger:
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
         """In the order of the texts. What carries a tag in them is what did in training."""
         refuse_options(options, "a tagger")
-        return self._tag(texts, [self._read(text) for text in texts], line_places(texts), done)
-
-    def _read(self, text: str) -> Read:
-        if self.of_pieces:
-            return read_pieces(self.tokenizer, text, self.particles)
-        return read_words(self.tokenizer, text, split_words(text, peel=self.units["peel"]))
+        return self._tag(texts, [self.units.read(self.tokenizer, text) for text in texts], line_places(texts), done)
 
     def _tag(self, texts: Sequence[str], reads: Sequence[Read], where: Sequence[str], done: Done) -> list[TaggedText]:
         room = self.long_texts.max_len - len(self.tokenizer.frame([]))
@@ -105,9 +99,9 @@ class Tagger:
         texts = [example.text if isinstance(example, Marked) else " ".join(example.words) for example in examples]
         # Words are given, and read as such, to a model of words; whatever else comes is read as raw text is.
         reads = [
-            read_example(self.tokenizer, example)
+            self.units.read_example(self.tokenizer, example)
             if isinstance(example, Tagged) and not self.of_pieces
-            else self._read(text)
+            else self.units.read(self.tokenizer, text)
             for text, example in zip(texts, examples, strict=True)
         ]
         return self._tag(texts, reads, [example.where for example in examples], done)

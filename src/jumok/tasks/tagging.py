@@ -1,8 +1,7 @@
 """Tagging: every unit of a text gets a tag; entities are runs of tags."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import PREDICT_TOKENS, OnPage, Page, make_page, pages
-from jumok.tasks.units import Read, in_characters, is_peeled, particles_of, places_of, read_example, tags_of, windows_of
+from jumok.tasks.units import Read, Units, in_characters, is_peeled, particles_of, places_of, tags_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
@@ -38,6 +37,8 @@ class TaggingConfig:
     kind: Literal["tagging"] = "tagging"
     crf: bool = False
     """a conditional random field on top, which knows what tags follow each other"""
+    mark_capitals: bool = False
+    """for vocabularies that fold case: a word with capitals is followed by a mark, one of capitals only by two"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Batch(OnPage):
     count: int
 
 
-def collect_tags(corpus: Corpus[Example]) -> tuple[list[str], dict[str, Any]]:
+def collect_tags(corpus: Corpus[Example], *, mark_capitals: bool = False) -> tuple[list[str], Units]:
     """The tags of the training data, `O` first; and what its units are, for the text that is to be tagged later."""
     tags: set[str] = set()
     particles: set[str] = set()
@@ -69,9 +70,8 @@ def collect_tags(corpus: Corpus[Example]) -> tuple[list[str], dict[str, Any]]:
     if len(tags) < 2:
         right = "at least two tags to tell apart"
         raise DataError(f"{len(tags)} tag in the training data", where=corpus.name, right=right)
-    units = (
-        {"units": "pieces", "particles": sorted(particles)} if marked else {"units": "words", "peel": alone > attached}
-    )
+    of: Literal["words", "pieces"] = "pieces" if marked else "words"
+    units = Units(of=of, peel=alone > attached, particles=frozenset(particles), capitals=mark_capitals)
     return sorted(tags, key=lambda tag: (tag != "O", tag)), units
 
 
@@ -79,7 +79,7 @@ def encode_tagged(
     corpus: Corpus[Example],
     tokenizer: Tokenizer,
     tags: Sequence[str],
-    particles: Collection[str],
+    units: Units,
     long_texts: LongTexts,
     facts: dict[str, Any],
 ) -> Iterator[Sequence[Sequence[int]]]:
@@ -88,7 +88,7 @@ def encode_tagged(
     number = {tag: i for i, tag in enumerate(tags)}
     for example in corpus:
         facts["read"] += 1
-        read, gold, inexact = aligned(tokenizer, example, particles)
+        read, gold, inexact = aligned(tokenizer, example, units)
         facts["inexact"] += inexact
         if not read.units:
             facts["empty"] += 1
@@ -103,9 +103,9 @@ def encode_tagged(
         raise DataError(what, where=corpus.name, right="at least one text to train on")
 
 
-def aligned(tokenizer: Tokenizer, example: Example, particles: Collection[str] = ()) -> tuple[Read, list[str], int]:
+def aligned(tokenizer: Tokenizer, example: Example, units: Units) -> tuple[Read, list[str], int]:
     """The pieces of an example, the tags of its units, and how many of its marks do not fit its pieces."""
-    read = read_example(tokenizer, example, particles)
+    read = units.read_example(tokenizer, example)
     if isinstance(example, Marked):
         tags, inexact = tags_of(example.marks, read.units)
         return read, tags, inexact
@@ -119,19 +119,14 @@ class TaggingTask(OneTextTask[Example]):
     things = "sentences"
 
     long_texts: LongTexts
-    units: dict[str, Any]
-    """what carries a tag"""
+    units: Units
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {"units": self.units}
-
-    @cached_property
-    def particles(self) -> frozenset[str]:
-        return frozenset(self.units.get("particles", []))
+        return {"units": self.units.plain()}
 
     def __post_init__(self) -> None:
-        gold = (tag for example in self.dev for tag in aligned(self.tokenizer, example, self.particles)[1])
+        gold = (tag for example in self.dev for tag in aligned(self.tokenizer, example, self.units)[1])
         if not any(tag in self.labels for tag in gold):
             right = f"tags such as {', '.join(self.labels)}"
             raise DataError("no tag of dev occurs in the training data", where=self.dev[0].where, right=right)
@@ -156,7 +151,7 @@ class TaggingTask(OneTextTask[Example]):
     def evaluate(self, model: AnyTagger) -> dict[str, float]:
         """Dev perplexity and accuracy of the tags, and span F1, which of marked texts is one of characters."""
         number = {tag: i for i, tag in enumerate(self.labels)}
-        reads, gold, _ = zip(*(aligned(self.tokenizer, example, self.particles) for example in self.dev), strict=True)
+        reads, gold, _ = zip(*(aligned(self.tokenizer, example, self.units) for example in self.dev), strict=True)
         found = tag_units([model], self.tokenizer, reads, self.labels, self.long_texts)
         # A tag that was never trained on has no probability to look at.
         losses = [
@@ -167,7 +162,7 @@ class TaggingTask(OneTextTask[Example]):
         ]
         scores = {"perplexity": float(np.exp(np.mean(losses)))}
         scores |= quick_scores([tagged.tags for tagged in found], gold)
-        if self.units["units"] == "words":
+        if self.units.of == "words":
             return scores
         said = [in_characters(tagged.tags, read.units) for tagged, read in zip(found, reads, strict=True)]
         return scores | quick_spans(said, [marked_spans(example) for example in self.dev])

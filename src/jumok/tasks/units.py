@@ -4,15 +4,20 @@ Labels meet pieces once, here, by character offsets. In columns of words a unit 
 speaks. Where entities are marked by characters every piece is a unit, so that an entity may end inside a word, as
 Korean ones do before a particle: what follows entities within their words in the training data, such as 는 or 에서, is
 cut off every word that ends with it, then and later.
+
+A vocabulary that folds case does not see what is a name by its capitals. A mark can tell it: a piece of its own after
+every word that has some, and another if it has nothing else.
 """
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
+from jumok.errors import DataError
 from jumok.score.tagging import Span, spans
 from jumok.tasks.windows import LongTexts, owners
 from jumok.text.annotated import Mark, Marked
@@ -20,6 +25,8 @@ from jumok.text.labelled import Tagged
 from jumok.text.tokenizer import Tokenizer
 
 Range = tuple[int, int]
+CAPITALS = "^"
+_LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may stand apart
 _PARTICLE = re.compile(r"[가-힣]+")
 
 
@@ -32,14 +39,68 @@ class Read:
     firsts: list[int]
 
 
-def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range]) -> Read:
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Units:
+    """What carries a tag, and how a text is read into it: as the training data was."""
+
+    of: Literal["words", "pieces"] = "words"
+    peel: bool = True
+    """words: punctuation around them stands alone"""
+    particles: frozenset[str] = frozenset()
+    """pieces: what is cut off the ends of words"""
+    capitals: bool = False
+    """capitals are marked"""
+
+    @staticmethod
+    def stored(facts: Mapping[str, Any]) -> "Units":
+        found = {"units": "words", "peel": True, "particles": [], "capitals": False, **facts.get("units", {})}
+        particles = frozenset(found["particles"])
+        return Units(of=found["units"], peel=found["peel"], particles=particles, capitals=found["capitals"])
+
+    def plain(self) -> dict[str, Any]:
+        """As facts of a model."""
+        of_words = self.of == "words"
+        found: dict[str, Any] = {"units": self.of}
+        found |= {"peel": self.peel} if of_words else {"particles": sorted(self.particles)}
+        return found | ({"capitals": True} if self.capitals else {})
+
+    def read(self, tokenizer: Tokenizer, text: str) -> Read:
+        """Raw text."""
+        if self.of == "pieces":
+            return read_pieces(tokenizer, text, self.particles, capitals=self.capitals)
+        return read_words(tokenizer, text, split_words(text, peel=self.peel), capitals=self.capitals)
+
+    def read_example(self, tokenizer: Tokenizer, example: Tagged | Marked) -> Read:
+        """A text in which the units were told by people, or its characters."""
+        if isinstance(example, Marked):
+            return read_pieces(tokenizer, example.text, self.particles, capitals=self.capitals)
+        words = example.words
+        return read_words(tokenizer, " ".join(words), places_of(words), capitals=self.capitals)
+
+
+def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range], *, capitals: bool = False) -> Read:
     """Words, each cut into pieces by itself; one without a piece, such as a control character, becomes unknown."""
     ids: list[int] = []
     firsts: list[int] = []
-    for pieces in tokenizer.encode_batch([text[start:end] for start, end in words]):
+    mark = mark_of_capitals(tokenizer) if capitals else []
+    parts = [text[start:end] for start, end in words]
+    for word, pieces in zip(parts, tokenizer.encode_batch(parts), strict=True):
         firsts.append(len(ids))
-        ids += pieces or [tokenizer.unk_id]
+        ids += (pieces or [tokenizer.unk_id]) + mark * _capitals(word)
     return Read(ids, list(words), firsts)
+
+
+def mark_of_capitals(tokenizer: Tokenizer) -> list[int]:
+    ids = tokenizer.encode(CAPITALS)
+    if not ids or tokenizer.unk_id in ids:
+        right = "a vocabulary that has it, or task.mark_capitals = false"
+        raise DataError(f"the vocabulary lacks {CAPITALS}, by which capitals are marked", right=right)
+    return ids
+
+
+def _capitals(word: str) -> int:
+    """How many marks a word gets."""
+    return int(word != word.lower()) + int(len(word) > 1 and word.isupper())
 
 
 def particles_of(example: Marked) -> Iterator[str]:
@@ -50,23 +111,23 @@ def particles_of(example: Marked) -> Iterator[str]:
             yield rest[0]
 
 
-def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = ()) -> Read:
+def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = (), *, capitals: bool = False) -> Read:
     """Every piece that has characters of its own; of several for one character, the first."""
     encoded = tokenizer.encode_with_offsets(text, particles)
+    mark = mark_of_capitals(tokenizer) if capitals else []
+    marks = {word.end(): mark * _capitals(word[0]) for word in re.finditer(_LETTERS, text)} if capitals else {}
+    ids: list[int] = []
     units: list[Range] = []
     firsts: list[int] = []
-    for i, (start, end) in enumerate(encoded.offsets):
+    begins = [start for start, _ in encoded.offsets]
+    for piece, (start, end), after in zip(encoded.ids, encoded.offsets, [*begins, len(text)][1:], strict=True):
         start = max(start, units[-1][1] if units else 0)
         if end > start:
             units.append((start, end))
-            firsts.append(i)
-    return Read(encoded.ids, units, firsts)
-
-
-def read_example(tokenizer: Tokenizer, example: Tagged | Marked, particles: Collection[str] = ()) -> Read:
-    if isinstance(example, Marked):
-        return read_pieces(tokenizer, example.text, particles)
-    return read_words(tokenizer, " ".join(example.words), places_of(example.words))
+            firsts.append(len(ids))
+        ids.append(piece)
+        ids += marks.get(end, []) if after >= end else []
+    return Read(ids, units, firsts)
 
 
 def places_of(words: Sequence[str]) -> list[Range]:

@@ -21,7 +21,7 @@ from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.reading import pages
 from jumok.tasks.tagger import Found, TaggedText, Tagger, with_entities
 from jumok.tasks.tagging import collect_tags, tag_units
-from jumok.tasks.units import in_characters, places_of, read_pieces, read_words, split_words
+from jumok.tasks.units import Units, in_characters, places_of, read_pieces, read_words, split_words
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Mark, Marked
 from jumok.text.labelled import Tagged
@@ -266,13 +266,13 @@ def test_tags_stand_in_an_order_that_does_not_follow_the_file():
 
 def test_marked_texts_have_a_tag_to_begin_with_and_one_to_go_on():
     corpus = Sentences([Marked("abc", [Mark(0, 1, "Y")], ""), Marked("a", [Mark(0, 1, "X")], "")])
-    assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], {"units": "pieces", "particles": []})
+    assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], Units(of="pieces", peel=False))
 
 
 @pytest.mark.parametrize(("words", "peel"), [(["He", "left", "."], True), (["He", "left."], False), (["a"], False)])
 def test_texts_are_cut_as_the_words_of_training_are(words, peel):
     corpus = Sentences([Tagged(words, ["O"] * len(words), ""), Tagged(["b"], ["B-X"], "")])
-    assert collect_tags(corpus)[1] == {"units": "words", "peel": peel}
+    assert collect_tags(corpus)[1] == Units(peel=peel)
 
 
 @pytest.mark.parametrize("tags", [[], [["O", "O"], ["O"]]])

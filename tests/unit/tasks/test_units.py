@@ -1,6 +1,7 @@
 """Where tags meet pieces: by characters, whatever the script, once for every unit."""
 
 import itertools
+import json
 import unicodedata
 from random import Random
 
@@ -11,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jumok.data.annotated_toys import marked_names
+from jumok.errors import DataError
 from jumok.models import RnnConfig, RnnTagger
 from jumok.score.tagging import spans
 from jumok.tasks.tagging import aligned, tag_units
 from jumok.tasks.units import (
+    Units,
     in_characters,
     is_peeled,
     particles_of,
     places_of,
-    read_example,
     read_pieces,
     read_words,
     split_words,
@@ -168,7 +170,7 @@ def test_names_end_before_their_particles(form, seed):
         marks.append(Mark(len(text), len(text) + len(name), mark.label))
         text, at = text + name, mark.end
     text += unicodedata.normalize(form, made.text[at:])
-    read, tags, inexact = aligned(LETTERS, Marked(text, marks, ""))
+    read, tags, inexact = aligned(LETTERS, Marked(text, marks, ""), Units())
     assert inexact == 0
     assert in_characters(tags, read.units) == [(mark.label, mark.start, mark.end) for mark in marks]
     names = [unicodedata.normalize("NFC", text[start:end]) for _, start, end in in_characters(tags, read.units)]
@@ -223,9 +225,64 @@ def test_two_marks_in_one_unit_are_one_and_counted():
 
 def test_examples_are_read_as_they_are_marked():
     marked = Marked("Ada는", [Mark(0, 3, "PER")], "")
-    assert read_example(LETTERS, marked) == read_pieces(LETTERS, "Ada는")
+    assert Units().read_example(LETTERS, marked) == read_pieces(LETTERS, "Ada는")
     tagged = Tagged(["Ada", "lives"], ["B-PER", "O"], "")
-    assert read_example(LETTERS, tagged) == read_words(LETTERS, "Ada lives", [(0, 3), (4, 9)])
+    assert Units().read_example(LETTERS, tagged) == read_words(LETTERS, "Ada lives", [(0, 3), (4, 9)])
+
+
+# capitals
+
+FOLDED = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=120, lowercase=True), [*LINES, *"^" * 50], BERT)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "pieces"),
+    [
+        ("Ada lives in OSLO", "ada ^ lives in oslo ^ ^", "ada ^ lives in oslo ^ ^"),
+        ("a sea", "a sea", "a sea"),
+        ("A I", "a ^ i ^", "a ^ i ^"),
+        (
+            "U.S. IL-2",
+            "u . s . ^ ^ il - 2 ^ ^",
+            "u ^ . s ^ . il ^ ^ - 2",
+        ),  # words as they are given, or runs of letters
+        ("김민서는 Ada는", None, "김민서는 ada는 ^"),
+        ("Zoe\u0308", "zoë ^", "zoë ^"),
+        ("", "", ""),
+    ],
+)
+def test_capitals_are_marked(text, words, pieces):
+    """Each expected text, cut into pieces without marks, is what the other is with them."""
+    for of, expected in (("words", words), ("pieces", pieces)):
+        if expected is not None:
+            read = Units(of=of, peel=False, capitals=True).read(FOLDED, text)
+            assert read.ids == FOLDED.encode(expected)
+            plain = Units(of=of, peel=False).read(FOLDED, text)
+            assert read.units == plain.units
+            assert [read.ids[i] for i in read.firsts] == [plain.ids[i] for i in plain.firsts]
+
+
+@given(text=texts)
+def test_marks_of_capitals_carry_no_tag_and_hide_no_piece(text):
+    (mark,) = FOLDED.encode("^")
+    for of in ("words", "pieces"):
+        read, plain = (Units(of=of, peel=False, capitals=capitals).read(FOLDED, text) for capitals in (True, False))
+        assert read.units == plain.units
+        assert [i for i in read.ids if i != mark] == [i for i in plain.ids if i != mark]
+        assert all(0 <= i < len(read.ids) for i in read.firsts)
+
+
+def test_a_vocabulary_without_the_mark_is_refused():
+    with pytest.raises(DataError, match=r"lacks \^"):
+        Units(capitals=True).read(WORDS, "Ada")
+
+
+@pytest.mark.parametrize(
+    "units", [Units(), Units(peel=False, capitals=True), Units(of="pieces", particles=frozenset({"는", "가"}))]
+)
+def test_units_are_stored_and_found_again(units):
+    assert Units.stored({"units": json.loads(json.dumps(units.plain()))}) == units
+    assert Units.stored({}) == Units()
 
 
 # particles
@@ -259,8 +316,8 @@ def test_what_follows_names_in_their_words_is_learned_from_the_marks():
     ]
     assert [*particles_of(Marked(text, marks, ""))] == ["는", "에서", "의"]
     example = Marked(text[:9], marks[:2], "")
-    assert aligned(NAMES, example)[2] == 2
-    read, tags, inexact = aligned(NAMES, example, PARTICLES)
+    assert aligned(NAMES, example, Units())[2] == 2
+    read, tags, inexact = aligned(NAMES, example, Units(particles=PARTICLES))
     assert (in_characters(tags, read.units), inexact) == ([("X", 0, 3), ("X", 5, 7)], 0)
 
 
