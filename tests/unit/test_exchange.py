@@ -3,6 +3,7 @@
 import json
 import sys
 import warnings
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,8 +14,9 @@ from typer.testing import CliRunner
 from jumok.cli import app, main
 from jumok.errors import CheckpointError
 from jumok.exchange import export_folder, import_folder
-from jumok.hub.folder import ModelFolder, read_model, write_model
+from jumok.hub.folder import ModelFolder, obstacle, read_model, write_model
 from jumok.models import RnnConfig, RnnTagger, Transformer, TransformerConfig
+from jumok.tasks.units import Units
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 from jumok.train.checkpoint import unique_tensors
@@ -147,6 +149,12 @@ def test_a_transformer_that_marian_has_not_is_refused_with_the_reason(changes, s
         export_folder(run, tmp_path / "out")
     assert said in caught.value.what
     assert not (tmp_path / "out").exists()
+
+
+def test_a_tagger_that_reads_marks_of_capitals_is_refused_with_the_reason(foreign, tmp_path):
+    model = read_model(foreign)
+    assert obstacle(model) is None
+    assert "marks of capitals" in obstacle(replace(model, facts={**model.facts, "units": Units(capitals=True).plain()}))
 
 
 def test_a_recurrent_network_is_refused_with_the_reason(tmp_path):

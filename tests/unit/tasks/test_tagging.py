@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from jumok.errors import DataError
 from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
+from jumok.predictor import load
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.score.tagging import quick_spans
@@ -85,6 +86,20 @@ def test_capitalised_words_are_learned(runs, held_out):
         [Found(3, 8, "NAME", "Cd Ef", pytest.approx(1, abs=0.4))],
     )
     assert predictor(["ab Cd Ef a"]) == ["ab/O Cd/B-NAME Ef/I-NAME a/O"]
+
+
+def test_a_vocabulary_that_folds_case_needs_marks_to_know_capitals(tree, train, held_out, tmp_path):
+    found = {}
+    for mark in (True, False):
+        wanted = tree("tagging", task={"mark_capitals": mark}, tokenizer={"lowercase": True})
+        train(wanted, tmp_path / str(mark))
+        predictor = load(tmp_path / str(mark), device="cpu")
+        found[mark] = predictor.score(held_out("tagging"))[0]["scores"]["span_f1"]["value"]
+        if mark:
+            said = predictor.predict(["ab CD ef", "ab cd ef"])
+            assert [[entity.text for entity in tagged.entities] for tagged in said] == [["CD"], []]
+    assert found[True] > 90
+    assert found[False] < 70
 
 
 def test_marked_names_are_learned_by_their_characters(runs, held_out):
@@ -416,7 +431,7 @@ def test_names_are_found_in_every_window_of_a_long_text(runs, task):
         predictor.tokenizer,
         {
             "labels": predictor.labels,
-            "units": predictor.units,
+            "units": predictor.units.plain(),
             "max_len": 32,
             "long_texts": {"rule": "windows", "stride": 12},
         },
