@@ -10,6 +10,7 @@ from typing import Any, cast
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.shards import in_chunks
 from jumok.data.sources import other_files
+from jumok.doctor import Finding, examine_outputs
 from jumok.errors import CheckpointError, DataError, InputError, JumokError
 from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
 from jumok.prepare import read_split
@@ -17,7 +18,7 @@ from jumok.recipe import Recipe, asked_options, parse_recipe
 from jumok.series import parts_of
 from jumok.tasks.predict import Line, Notes, note_long, noted_later
 from jumok.tasks.tagger import Found
-from jumok.text.formats import decoded, read_lines
+from jumok.text.formats import Pair, decoded, read_lines
 from jumok.train.folder import RunFolder
 
 _ENTITY = ("type", "text", "start", "end")
@@ -202,3 +203,10 @@ def table_rows(output: Any) -> list[dict[str, Any]]:
 
 def _entity(found: Found) -> tuple[str, str, int, int]:
     return found.label, found.text, found.start, found.end
+
+
+def examined(examples: list[Any], outputs: list[str], split: str = "") -> list[Finding]:
+    """What the doctor says of outputs, if they are texts that stand for a text."""
+    if not all(isinstance(example, Pair) for example in examples):
+        return []
+    return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)

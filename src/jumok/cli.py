@@ -119,7 +119,7 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
-    from jumok.arguments import options, splits, stored_beside
+    from jumok.arguments import examined, options, splits, stored_beside
     from jumok.predictor import load
     from jumok.report import print_findings, print_scores, print_which_model, progress_bar
     from jumok.series import refuse_other_test_data
@@ -135,7 +135,7 @@ def evaluate(
             results[split], outputs = predictor.score(examples, done=done, **options(overrides))
         if not data:
             results[split] |= stored_beside(run, split)
-        findings[split] = _examined(examples, outputs)
+        findings[split] = examined(examples, outputs)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
         _print_json({"run": str(run), "splits": results})
@@ -275,8 +275,8 @@ def show(
     """The effective recipe, its parameter counts and its cost."""
     from jumok.arguments import run_recipe
     from jumok.recipe import load_recipe, recipe_tree
-    from jumok.report import print_cost
-    from jumok.show import cost
+    from jumok.report import print_cost, print_parameters
+    from jumok.show import cost, imported
 
     scores: dict[str, Any] = {}
     vocabulary: dict[str, int] = {}
@@ -284,7 +284,11 @@ def show(
         if overrides:
             raise InputError("a run's recipe is what it is", where="--set", right="--set with a recipe, not with a run")
         if (what / "model" / "config.json").exists() and not (what / "recipe.json").exists():
-            _show_imported(what, as_json=as_json)
+            found = imported(what)
+            if as_json:
+                _print_json(found)
+            else:
+                print_parameters(Console(soft_wrap=True), found, found.pop("parameters"))
             return
         recipe = run_recipe(what)
         if (what / "scores.json").exists():
@@ -366,24 +370,9 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)
 
 
-def _show_imported(run: Path, *, as_json: bool) -> None:
-    """A model from elsewhere has no recipe, but it has a shape and parameters."""
-    from jumok.report import print_parameters
-    from jumok.show import parts_of_weights
-    from jumok.transfer import read_start
-
-    model = read_start(str(run))
-    tree = {"task": model.facts["task"], "model": asdict(model.config), "vocabulary": model.tokenizers.sizes}
-    parameters = parts_of_weights(model)
-    if as_json:
-        _print_json({**tree, "parameters": parameters})
-    else:
-        print_parameters(Console(soft_wrap=True), tree, parameters)
-
-
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     """What the doctor says of a run: of the curve of a pre-training, GPT and ELMo included, or of the outputs."""
-    from jumok.arguments import splits
+    from jumok.arguments import examined, splits
     from jumok.doctor import Finding, worst_first
     from jumok.doctor.runs import examine_run
     from jumok.predictor import load
@@ -397,18 +386,8 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     for split, examples in splits(run, None).items():
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
             outputs = predictor.score(examples, done=done)[1]
-        findings += _examined(examples, outputs, split)
+        findings += examined(examples, outputs, split)
     return worst_first(findings)
-
-
-def _examined(examples: list[Any], outputs: list[str], split: str = "") -> "list[Finding]":
-    """What the doctor says of outputs, if they are texts that stand for a text."""
-    from jumok.doctor import examine_outputs
-    from jumok.text.formats import Pair
-
-    if not all(isinstance(example, Pair) for example in examples):
-        return []
-    return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)
 
 
 def _print_json(value: Any) -> None:

@@ -3,13 +3,15 @@
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 
 from jumok.assemble import build_model
-from jumok.hub.folder import ModelFolder
 from jumok.models import BertConfig, ElmoConfig, GptConfig, ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
 from jumok.recipe import Recipe
+from jumok.transfer import read_start
 
 EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
@@ -49,12 +51,18 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     )
 
 
-def parts_of_weights(model: ModelFolder) -> dict[str, int]:
-    """Parameters of each part of a model that is there, and "total"; those that are tied count once, where they are."""
+def imported(run: Path) -> dict[str, Any]:
+    """A model from elsewhere has no recipe, but a task, a shape and parameters; those that are tied count once."""
+    model = read_start(str(run))
     parts = Counter[str]()
     for name, tensor in model.tensors.items():
         parts[name.partition(".")[0]] += tensor.numel()
-    return {**parts, "total": parts.total()}
+    return {
+        "task": model.facts["task"],
+        "model": asdict(model.config),
+        "vocabulary": model.tokenizers.sizes,
+        "parameters": {**parts, "total": parts.total()},
+    }
 
 
 def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int:
