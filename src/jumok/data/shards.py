@@ -182,3 +182,8 @@ def in_chunks(
             chunk, weighs = [], 0
     if chunk:
         yield chunk
+
+
+def in_texts(items: Iterable[Item], text: Callable[[Item], str]) -> Iterator[list[Item]]:
+    """Lists of items to cut into pieces together: half a million characters, since lines may be of any length."""
+    return in_chunks(items, 1 << 19, weight=lambda item: 1 + len(text(item)))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
-from jumok.data.shards import in_chunks
+from jumok.data.shards import in_texts
 from jumok.decode.search import DecodeConfig, Request, follow_one, search
 from jumok.errors import DataError, InputError
 from jumok.models import Elmo, GptConfig, LanguageModel
@@ -27,7 +27,6 @@ from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
-TOGETHER = 1 << 19  # characters that are cut into pieces together: lines may be of any length
 PREDICT_TOKENS = 4096
 
 
@@ -74,7 +73,7 @@ def encode_lines(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """The ids of every line with its end; longer lines are cut into parts of `max_len`, and nothing is left out."""
     facts |= {"read": 0, "empty": 0, "too_long": 0}
-    for lines in in_chunks(corpus, TOGETHER, weight=lambda line: 1 + len(line)):
+    for lines in in_texts(corpus, str):
         for ids in tokenizer.encode_batch(lines):
             facts["read"] += 1
             facts["empty"] += not ids
@@ -91,7 +90,7 @@ def encode_texts(
     """The ids of every document with its end, in parts of `max_len`; a line break stands between its lines."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
     part: list[int] = []
-    for sentences in in_chunks(corpus, TOGETHER, weight=lambda sentence: 1 + len(sentence.text)):
+    for sentences in in_texts(corpus, lambda sentence: sentence.text):
         texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sentences]
         for sentence, ids in zip(sentences, tokenizer.encode_batch(texts), strict=True):
             if sentence.first and facts["documents"]:

@@ -23,7 +23,7 @@ from jumok.data.batching import Indices, permute
 from jumok.data.corpus import Corpus
 from jumok.data.masking import Masking, pack
 from jumok.data.passages import Pairs, Passages, passages
-from jumok.data.shards import Shards, in_chunks
+from jumok.data.shards import Shards, in_texts
 from jumok.errors import DataError
 from jumok.models import BertPretraining
 from jumok.nn.cross_entropy import linear_cross_entropy
@@ -34,7 +34,6 @@ from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
 CHUNK = 4096
-TOGETHER = 1 << 19  # characters that are cut into pieces together: lines may be of any length
 DEV_SEED = 12345  # dev and test are masked the same way in every run
 FRAME, FRAME_OF_PAIR = 2, 3  # [CLS] A [SEP], [CLS] A [SEP] B [SEP]
 
@@ -170,7 +169,7 @@ def _sentences(
     corpus: Iterable[Sentence], tokenizer: Tokenizer, facts: dict[str, Any]
 ) -> Iterator[tuple[list[int], bool]]:
     begins = False  # an empty sentence may have begun the document
-    for sentences in in_chunks(corpus, TOGETHER, weight=lambda sentence: 1 + len(sentence.text)):
+    for sentences in in_texts(corpus, lambda sentence: sentence.text):
         for sentence, ids in zip(sentences, tokenizer.encode_batch([s.text for s in sentences]), strict=True):
             begins = begins or sentence.first
             facts["read"] += 1
