@@ -36,7 +36,7 @@ class TrainingReport:
         self.out = out
         self.console = console
         self.rank = 0
-        self.tokens = 0
+        self.tokens, self.seconds = 0, 0.0  # of the steps since `since`, evaluations aside
         self.since = perf_counter()
         self.speed = 0.0
         self.bar: Progress | None = None
@@ -110,9 +110,9 @@ class TrainingReport:
 
     def _step(self, event: Step) -> None:
         self.tokens += event.tokens
-        elapsed = perf_counter() - self.since
-        if elapsed > (1.0 if self.bar else PLAIN_LINE_SECONDS):
-            self.speed, self.tokens, self.since = self.tokens / elapsed, 0, perf_counter()
+        self.seconds += event.seconds
+        if perf_counter() - self.since > (1.0 if self.bar else PLAIN_LINE_SECONDS):
+            self.speed, self.tokens, self.seconds, self.since = self.tokens / self.seconds, 0, 0.0, perf_counter()
             if not self.bar:
                 self.console.print(f"step {event.step}/{self.recipe.train.steps}: {self._state(event)}")
         if self.bar and self.bar_task is not None:
