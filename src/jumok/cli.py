@@ -94,10 +94,11 @@ def _train(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
     from jumok.recipe import load_recipe
     from jumok.report import TrainingReport, print_short_scores
     from jumok.series import gather, series
-    from jumok.training import run_training
+    from jumok.training import prepare_folds, run_training
 
     loaded = load_recipe(recipe, overrides or [])
     parts = series(loaded)
+    prepare_folds(parts)
     for name, part in (parts or {"": loaded}).items():
         with TrainingReport(part, out / name, talk) as report:
             outcome = run_training(part, out / name, report)

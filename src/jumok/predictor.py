@@ -104,8 +104,9 @@ def _refuse_mixture(folders: Sequence[ModelFolder], paths: Sequence[Path]) -> No
     """An ensemble is of models that do the same with the same pieces."""
 
     def what(folder: ModelFolder) -> tuple[object, ...]:
-        kind, tokenizers = folder.facts["task"]["kind"], folder.tokenizers
-        return kind, tokenizers.source.sha256, tokenizers.target.sha256, folder.facts.get("labels")
+        task, tokenizers = folder.facts["task"], folder.tokenizers
+        pieces = tokenizers.source.sha256, tokenizers.target.sha256
+        return task["kind"], task.get("predicts"), *pieces, folder.facts.get("labels")
 
     for folder, path in zip(folders, paths, strict=True):
         if what(folder) != what(folders[0]):

@@ -102,14 +102,15 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
     kinds = [str(data.get("kind", "")) for data in (a, b)]
     if kinds[0] != kinds[1] and any(kind.startswith(_MADE) for kind in kinds):
         differing.append("kind")
-    if a.get("test") != b.get("test") and one["data"].get("test") != other["data"].get("test"):
-        differing.append("test")
+    for split in ("dev", "test"):
+        if a.get(split) != b.get(split) and one["data"].get(split) != other["data"].get(split):
+            differing.append(split)
     if differing:
         said = "; ".join(f"data.{key} is {a.get(key)!r} and {b.get(key)!r}" for key in differing)
         raise InputError(
             f"the runs hold out different examples, and one may have learned those of the other: {said}",
             where=f"{first} and {second}",
-            right="runs with the same test data, or --data test=FILE, of which neither has learned",
+            right="runs with the same dev and test data, or --data test=FILE, of which neither has learned",
         )
 
 

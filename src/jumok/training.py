@@ -1,9 +1,10 @@
 """One run from recipe to model: train (or go on), choose the weights, score them, write the model folder."""
 
 import json
+import os
 import shutil
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any, Protocol
 from jumok.assemble import Run, assemble
 from jumok.card import model_card
 from jumok.data.corpus import SPLITS, Corpus
-from jumok.errors import CheckpointError
+from jumok.data.files import FileData
+from jumok.errors import CheckpointError, DataError
 from jumok.hub.folder import write_model
 from jumok.models import Gpt
 from jumok.predictor import Answerer, Classifier, Predictor, load
+from jumok.prepare import cache_folder, prepare
 from jumok.recipe import Recipe
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import noted_later
@@ -61,6 +64,17 @@ def interruptible() -> Iterator[list[int]]:
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)
+
+
+def prepare_folds(parts: Mapping[str, Recipe]) -> None:
+    """The data of every fold, before the first is trained: what is wrong with the last is found at once."""
+    for name, part in parts.items():
+        if not isinstance(part.data, FileData) or part.data.fold is None or os.environ.get("RANK", "0") != "0":
+            continue
+        try:
+            prepare(part, cache_folder())
+        except DataError as error:
+            raise DataError(f"in {name}: {error.what}", where=error.where, right=error.right) from error
 
 
 def run_training(recipe: Recipe, out: Path, watcher: Watcher) -> Outcome:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 from jumok.arguments import stored_beside
 from jumok.cli import app, main
 from jumok.data.sources import LabelledData
-from jumok.errors import InputError
+from jumok.errors import DataError, InputError
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.report import print_scores, print_short_scores
@@ -226,6 +227,26 @@ def test_cross_validation_from_the_command_line(
     assert (note in said, "error" in said) == (True, False)
 
 
+def test_what_is_wrong_with_a_fold_is_said_before_the_first_is_trained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "cache"))
+    rows = [f"word{i} film\t{'ab'[i % 2]}\n" for i in range(40)]
+    (tmp_path / "table.tsv").write_text("text\tlabel\n" + "".join(rows) + "the only one\trare\n")
+    text = """
+    task = { kind = "classification" }
+    data = { kind = "labelled", train = ["table.tsv"], folds = 3, dev_share = 0.2 }
+    tokenizer = { kind = "word", vocab_size = 60 }
+    model = { kind = "rnn", d_embedding = 8, d_hidden = 8 }
+    train = { steps = 2, batch_tokens = 64, metric = "accuracy" }
+    """
+    (tmp_path / "recipe.toml").write_text(text)
+    result = CliRunner().invoke(app, ["train", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "run")])
+    assert isinstance(result.exception, DataError)
+    assert re.match(r"in fold-[123]: the label 'rare' does not occur", result.exception.what)
+    assert not (tmp_path / "run").exists()
+
+
 # what may be compared
 
 
@@ -247,13 +268,15 @@ TEST = {"test": "f00"}
         ({"dev_share": 0.1}, {}, "data.dev_share is 0.1 and None"),
         ({"test_share": 0.1, "text": "a"}, {"test_share": 0.1, "text": "b"}, "data.text is 'a' and 'b'"),
         ({"test": ["a.tsv"]}, {"test": ["b.tsv"]}, "data.test is ['a.tsv'] and ['b.tsv']"),
+        ({"dev": ["a.tsv"]}, {"dev": ["b.tsv"]}, "data.dev is ['a.tsv'] and ['b.tsv']"),
         ({"kind": "toy_josa"}, {"kind": "toy_names"}, "data.kind is 'toy_josa' and 'toy_names'"),
     ],
 )
 def test_what_one_may_have_learned_of_the_other_is_no_test(
     tmp_path: Path, one: dict[str, Any], other: dict[str, Any], key: str
 ) -> None:
-    runs = store(tmp_path / "a", {"test": "1"}, **one), store(tmp_path / "b", {"test": "2"}, **other)
+    hashes = {"dev": "1", "test": "1"}, {"dev": "2", "test": "2"}
+    runs = store(tmp_path / "a", hashes[0], **one), store(tmp_path / "b", hashes[1], **other)
     with pytest.raises(InputError) as caught:
         refuse_other_test_data(*runs)
     assert key in caught.value.what

@@ -133,9 +133,10 @@ class LabelledData(WindowedData):
 class TaggedData(WindowedData):
     """Words with a tag each, or texts with marked spans.
 
-    CoNLL files have a word and its tag a line, and an empty line between sentences. JSONL files (.jsonl) have a text
-    a line, `{"text": ..., "spans": [{"start", "end", "label"}]}`, whose spans are counted in characters, end
-    exclusive, and may end within a word. All files are of one of the two kinds; each also .gz.
+    CoNLL files have a word and its tag a line, and an empty line between sentences; before a sentence there may be
+    comments, which begin with # and have another number of columns. JSONL files (.jsonl) have a text a line,
+    `{"text": ..., "spans": [{"start", "end", "label"}]}`, whose spans are counted in characters, end exclusive, and may
+    end within a word. All files are of one of the two kinds; each also .gz.
     """
 
     kind: Literal["tagged"] = "tagged"

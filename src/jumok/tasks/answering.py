@@ -25,6 +25,7 @@ from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import OnPage, Page, make_page, pages
 from jumok.tasks.windows import Beside, LongTexts, owners
 from jumok.text.annotated import Question
+from jumok.text.normalise import whole_characters
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
@@ -77,6 +78,7 @@ def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTex
         (_, end), *_ = long_texts.parts(len(asked), room // 2, where=example.where)
         asked = asked[:end]
     encoded = tokenizer.encode_with_offsets(example.context)
+    offsets = whole_characters(example.context, encoded.offsets)
     parts = long_texts.parts(len(encoded.ids), room - len(asked), where=example.where)
     owner = owners(parts, range(len(encoded.ids)))
     first = len(tokenizer.frame(asked))
@@ -84,7 +86,7 @@ def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTex
         Window(
             tokenizer.frame(asked, encoded.ids[start:end]),
             first,
-            encoded.offsets[start:end],
+            offsets[start:end],
             (owner[start:end] == number).tolist(),
         )
         for number, (start, end) in enumerate(parts)

@@ -171,22 +171,24 @@ def classify(
 ) -> tuple[Values, list[list[float] | None]]:
     """What is believed of every text [n, width], and with `look` for each the first model's attention over its pieces.
 
-    The mean over the models and over the windows of a text. Of a text that was too long there is no attention to show.
+    Windows of a text are averaged before probabilities are made of them, so that a temperature changes no decision;
+    models after. Of a text that was too long there is no attention to show.
     """
     rows = [row for framed in texts for row in framed.rows]
     counts = np.array([len(framed.rows) for framed in texts], dtype=np.int64)
     owners, last = np.repeat(np.arange(len(texts)), counts), np.zeros(len(rows), dtype=bool)
     last[np.cumsum(counts) - 1] = True
-    believed = np.zeros((len(texts), targets.width))
+    outputs = np.zeros((len(models), len(texts), targets.width))
     looked: list[list[float] | None] = [None] * len(texts)
     with torch.inference_mode():
         for some, page in pages(rows, tokenizer, models[0].device):
             weights: list[Tensor] = []
-            found = [model(page.ids, page.segments, page.mask, weights=weights if look else None) for model in models]
-            mean = np.mean([targets.believed(outputs.double().cpu().numpy()) for outputs in found], axis=0)
-            np.add.at(believed, owners[some], mean)
+            for of_model, model in zip(outputs, models, strict=True):
+                found = model(page.ids, page.segments, page.mask, weights=weights if look else None)
+                np.add.at(of_model, owners[some], found.double().cpu().numpy())
             for place, i in enumerate(some):
                 if weights and not texts[owners[i]].long:
                     looked[owners[i]] = weights[0][place, : len(rows[i])].tolist()
             done(int(last[some].sum()))
-    return believed / counts[:, None], looked
+    outputs /= counts[:, None]
+    return np.mean([targets.believed(of_model) for of_model in outputs], axis=0), looked

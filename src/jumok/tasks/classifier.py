@@ -150,7 +150,7 @@ class Classifier:
     def _said(self, text: str, row: Values, weights: Sequence[float] | None) -> Classified:
         words = None if weights is None else self._words(text, weights)
         if isinstance(self.targets, Numbers):
-            return Classified(f"{row[0]:.4g}", None, {}, float(row[0]), words)
+            return Classified(f"{row[0]:.7g}", None, {}, float(row[0]), words)
         probabilities = {label: round(float(p), 6) for label, p in zip(self.labels, row, strict=True)}
         if isinstance(self.targets, Classes):
             return Classified(self.labels[int(row.argmax())], float(row.max()), probabilities, None, words)

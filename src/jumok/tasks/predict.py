@@ -69,12 +69,12 @@ def note_long(long: int, n: int, became: str) -> None:
         before = later.get(became, [0, 0])
         later[became] = [before[0] + long, before[1] + n]
     elif long:
-        _warn(f"{long:,} of {n:,} {became}")
+        note(f"{long:,} of {n:,} {became}", LongTextWarning)
 
 
-def _warn(text: str) -> None:
-    # Without a registry: Python's own shows a wording once a process, and so hides what is cut later.
-    warnings.warn_explicit(text, LongTextWarning, __file__, 0)
+def note(text: str, kind: type[Warning] = UserWarning) -> None:
+    """Warn. Without a registry: Python's own shows a wording once a process, and so hides what is cut later."""
+    warnings.warn_explicit(text, kind, __file__, 0)
 
 
 def plain_output(output: Any) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def warn_if_longer(texts: Sequence[Sequence[int]], longest: int | None) -> int |
     if longest is None or pieces <= longest:
         return longest
     said = f"a text of {pieces} pieces is longer than all that the model was trained on (at most {longest}):"
-    _warn(f"{said} its output may be poor")
+    note(f"{said} its output may be poor", LongTextWarning)
     return None
 
 

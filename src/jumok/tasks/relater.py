@@ -14,7 +14,7 @@ from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, relat
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Entity, Related, parse_related
+from jumok.text.annotated import Entity, Related, are_one, parse_related
 from jumok.text.sentences import sentence_spans
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -97,6 +97,7 @@ class Relater:
         self, other: "Relater", examples: Sequence[Related], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
         refuse_options(options, "a model of relations")
+        self.targets.gold(examples)
         ours, theirs = (
             [relater.labels[int(i)] for i in relater._believed(examples, done).argmax(axis=1)]
             for relater in (self, other)
@@ -157,6 +158,8 @@ class Relater:
             for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
                 if place - places[i] >= self.long_texts.max_len:
                     break
+                if are_one(_entity(one), _entity(other)):  # two taggers may call the same characters differently
+                    continue
                 ways = [way for way in ((one, other), (other, one)) if self._admits(*way)]
                 yield from ways[:1] if self.directed else ways
 

@@ -1,6 +1,5 @@
 """A trained tagger: text in, tags and entities with their characters out."""
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from jumok.models import BertConfig
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
-from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.predict import Done, line_places, nobody, note, plain_output, refuse_options
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
 from jumok.tasks.units import Read, Units
 from jumok.tasks.windows import LongTexts
@@ -129,7 +128,7 @@ class Tagger:
         types = [kind for example in examples for kind, *_ in marked_spans(example) if kind not in self.types]
         if types:
             named = ", ".join(sorted(set(types)))
-            warnings.warn(f"entities of types that training did not have: {len(types):,}, {named}", stacklevel=3)
+            note(f"entities of types that training did not have: {len(types):,}, {named}")
 
     def compare(
         self, other: "Tagger", examples: Sequence[Example], *, done: Done = nobody, **options: Any

@@ -4,6 +4,7 @@ A kind of target knows how labels are read and stored, what the loss of a model'
 they are scored. Outputs are [n, width]; "believed" is what they mean: probabilities, or the numbers themselves.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
@@ -82,7 +83,12 @@ def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
     if len(found) < 2:
         right = "at least two labels to tell apart"
         raise DataError(f"{len(found)} label in the training data", where=where, right=right)
-    return sorted(found, key=lambda label: (not label.isdecimal(), int(label) if label.isdecimal() else 0, label))
+
+    def place(label: str) -> tuple[bool, int, str]:
+        counts = label.isdecimal() and len(label) < 20
+        return not counts, int(label) if counts else 0, label
+
+    return sorted(found, key=place)
 
 
 def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
@@ -221,13 +227,19 @@ class Numbers:
         return []
 
     @classmethod
-    def of(cls, examples: Iterable[HasLabel]) -> "Numbers":
-        n, total, squares = 0, 0.0, 0.0
-        for example in examples:
-            value = read_number(example)
-            n, total, squares = n + 1, total + value, squares + value * value
-        mean = total / max(n, 1)
-        return cls(mean, max(squares / max(n, 1) - mean * mean, 1e-12) ** 0.5)
+    def of(cls, examples: Iterable[HasLabel], *, where: str = "") -> "Numbers":
+        """Of training data; refused are numbers that a weight of 32 bits could not say apart."""
+        values = np.fromiter(map(read_number, examples), dtype=np.float64)
+        if not len(values):
+            return cls()
+        size = float(np.abs(values).max())
+        mean, deviation = float(values.mean()), float((values / (size or 1.0)).std()) * size
+        if deviation == 0.0:
+            return cls(mean, 1.0)
+        if not 1e-30 < deviation < 1e30 or abs(mean) > 1e6 * deviation:
+            what = f"the numbers, about {mean:.6g}, differ by {deviation:.3g}: no model could say that"
+            raise DataError(what, where=where, right="the same numbers less a constant, or in another unit")
+        return cls(mean, deviation)
 
     def gold(self, examples: Sequence[HasLabel]) -> Array:
         return np.array([read_number(example) for example in examples])
@@ -267,6 +279,9 @@ class Numbers:
         return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
 
 
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
 def _log(probabilities: Values) -> Values:
     logarithms: Values = np.log(np.maximum(probabilities, 1e-15))
     return logarithms
@@ -277,10 +292,8 @@ def split_labels(label: str, separator: str) -> list[str]:
 
 
 def read_number(example: HasLabel) -> float:
-    try:
-        value = float(example.label)
-    except ValueError:
-        value = float("nan")
+    # Python's own rule also takes 1_000 and other scripts' digits.
+    value = float(example.label) if _NUMBER.fullmatch(example.label) else float("nan")
     if not np.isfinite(value):
         what = f"the label {example.label!r} is no number"
         raise DataError(what, where=example.where, right='a number, or task.predicts = "class"')
@@ -307,4 +320,4 @@ def learn_targets(predicts: Predicts, examples: Iterable[HasLabel], *, separator
             every = (label for example in examples for label in split_labels(example.label, separator))
             return Several(collect_labels(every, where=where), separator)
         case "number":
-            return Numbers.of(examples)
+            return Numbers.of(examples, where=where)

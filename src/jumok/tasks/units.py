@@ -22,6 +22,7 @@ from jumok.score.tagging import Span, spans
 from jumok.tasks.windows import LongTexts, owners
 from jumok.text.annotated import Mark, Marked
 from jumok.text.labelled import Tagged
+from jumok.text.normalise import whole_characters
 from jumok.text.tokenizer import Tokenizer
 
 Range = tuple[int, int]
@@ -114,13 +115,14 @@ def particles_of(example: Marked) -> Iterator[str]:
 def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = (), *, capitals: bool = False) -> Read:
     """Every piece that has characters of its own; of several for one character, the first."""
     encoded = tokenizer.encode_with_offsets(text, particles)
+    offsets = whole_characters(text, encoded.offsets)
     mark = mark_of_capitals(tokenizer) if capitals else []
     marks = {word.end(): mark * _capitals(word[0]) for word in re.finditer(_LETTERS, text)} if capitals else {}
     ids: list[int] = []
     units: list[Range] = []
     firsts: list[int] = []
-    begins = [start for start, _ in encoded.offsets]
-    for piece, (start, end), after in zip(encoded.ids, encoded.offsets, [*begins, len(text)][1:], strict=True):
+    begins = [start for start, _ in offsets]
+    for piece, (start, end), after in zip(encoded.ids, offsets, [*begins, len(text)][1:], strict=True):
         start = max(start, units[-1][1] if units else 0)
         if end > start:
             units.append((start, end))

@@ -6,6 +6,7 @@ characters (code points), end exclusive, and never stand inside what a reader se
 
 import csv
 import re
+import sys
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -16,7 +17,7 @@ from pathlib import Path
 from jumok.errors import DataError, OffsetError
 from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
-from jumok.text.normalise import is_inside_character
+from jumok.text.normalise import clean_label, is_inside_character
 from jumok.text.objects import Object, parse_object, read_objects
 
 
@@ -82,14 +83,16 @@ class Choice:
 
 _OFFSETS = "offsets count characters, end exclusive"
 _MARKED = f'{{"text": "...", "spans": [{{"start": 0, "end": 4, "label": "..."}}]}}, {_OFFSETS}'
-_RELATED = '{"text": "...", "head": {"start": 0, "end": 4}, "tail": {"start": 9, "end": 12}, "label": "..."}'
-_RELATED += f", {_OFFSETS}"
+_PAIR = '"text": "...", "head": {"start": 0, "end": 4}, "tail": {"start": 9, "end": 12}'
+_RELATED = f'{{{_PAIR}, "label": "..."}}, {_OFFSETS}'
+_TO_RELATE = f"{{{_PAIR}}}, {_OFFSETS}; or plain text and runs that find its entities: --entities RUN"
 _SQUAD = 'the form of SQuAD: {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",'
 _SQUAD += (
     ' "answers": [{"text": "...", "answer_start": 0}]}]}]}]}; a question without answers has "is_impossible": true'
 )
 _QUESTION = '{"question": "...", "context": "..."}, and "id" if there is one'
 _CHOICE = '{"context": "...", "endings": ["...", "..."], "label": 0}, the label being the place of the right ending'
+_TO_CHOOSE = '{"context": "...", "endings": ["...", "..."]}'
 _SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in train.csv of SWAG"
 SWAG_COLUMNS = ("sent1", "sent2", "ending0", "ending1", "label")
 SHAPES = {"texts with spans": _MARKED, "relations": _RELATED, "choices": _CHOICE, "questions": _SQUAD, "SWAG": _SWAG}
@@ -105,9 +108,9 @@ def read_related(path: Path, *, wrong: Wrong = refuse) -> Iterator[Related]:
     return read_objects(path, partial(_related, labelled=True), right=_RELATED, wrong=wrong)
 
 
-def parse_related(line: str, where: str, labelled: bool = False) -> Related:
-    """One line of such a file; the label of one that has yet to be predicted is ""."""
-    return _related(parse_object(line, where=where, right=_RELATED), labelled)
+def parse_related(line: str, where: str) -> Related:
+    """Two entities whose relation has yet to be predicted: a line of such a file, whose label is not looked at."""
+    return _related(parse_object(line, where=where, right=_TO_RELATE), labelled=False)
 
 
 def read_questions(path: Path, *, wrong: Wrong = refuse) -> Iterator[Question]:
@@ -153,9 +156,9 @@ def read_choices(path: Path, *, wrong: Wrong = refuse) -> Iterator[Choice]:
         yield choice
 
 
-def parse_choice(line: str, where: str, labelled: bool = False) -> Choice:
-    """One line of a JSONL file; the label of one that has yet to be predicted is -1."""
-    return _choice(parse_object(line, where=where, right=_CHOICE), labelled)
+def parse_choice(line: str, where: str) -> Choice:
+    """A choice that has yet to be made: a line of a JSONL file, the label of which is not looked at."""
+    return _choice(parse_object(line, where=where, right=_TO_CHOOSE), labelled=False)
 
 
 def _marked(found: Object) -> Marked:
@@ -171,7 +174,10 @@ def _marked(found: Object) -> Marked:
 
 
 def _mark(span: Object, text: str) -> Mark:
-    return Mark(*_offsets(span, text), _label(span, "type" if "type" in span and "label" not in span else "label"))
+    mark = Mark(*_offsets(span, text), _label(span, "type" if "type" in span and "label" not in span else "label"))
+    if (marked := text[mark.start : mark.end]) != marked.strip():  # no tagger would ever say so
+        raise span.misplaced(f"white space at an edge: {_shown(text, mark)}")
+    return mark
 
 
 def _offsets(span: Object, text: str) -> tuple[int, int]:
@@ -210,7 +216,7 @@ def _elsewhere(found: Object, wanted: str, text: str, start: int, called: str) -
 
 
 def _label(found: Object, key: str = "label") -> str:
-    label = found.text(key).strip()
+    label = clean_label(found.text(key))
     if not label:
         raise found.error(f'an empty "{key}"')
     return label
@@ -223,16 +229,24 @@ def _shown(text: str, span: Mark | Entity) -> str:
 def _related(found: Object, labelled: bool) -> Related:
     text = found.text("text")
     head, tail = (
-        Entity(*_offsets(entity, text), entity.text("type") if "type" in entity else "")
+        Entity(*_offsets(entity, text), clean_label(entity.text("type")) if "type" in entity else "")
         for entity in (found.object("head"), found.object("tail"))
     )
-    # A name may be part of another ("insulin" of "insulin receptor"), but those that cross are a wrong offset.
-    first, second = sorted((head, tail), key=lambda entity: (entity.start, -entity.end))
-    if (first.start, first.end) == (second.start, second.end):
-        raise found.misplaced(f"head and tail are the same: {_shown(text, head)}")
-    if second.start < first.end < second.end and first.start < second.start:
-        raise found.misplaced(f"head and tail cross: {_shown(text, head)} and {_shown(text, tail)}")
+    if are_one(head, tail):
+        same = (head.start, head.end) == (tail.start, tail.end)
+        how = f"are the same: {_shown(text, head)}" if same else f"cross: {_shown(text, head)} and {_shown(text, tail)}"
+        raise found.misplaced(f"head and tail {how}")
     return Related(text, head, tail, _label(found) if labelled else "", found.where)
+
+
+def are_one(head: Entity, tail: Entity) -> bool:
+    """Whether two entities cannot be related: they are the same characters, or cross, which is a wrong offset.
+
+    A name may well be part of another, as "insulin" is of "insulin receptor".
+    """
+    first, second = sorted((head, tail), key=lambda entity: (entity.start, -entity.end))
+    same = (first.start, first.end) == (second.start, second.end)
+    return same or first.start < second.start < first.end < second.end
 
 
 def _question(asked: Object, *, context: str, path: Path, seen: set[str]) -> Question:
@@ -291,6 +305,7 @@ def _read_swag(path: Path, wrong: Wrong) -> Iterator[Choice]:
 
 def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
     """The place of each row, the header, and the cells of the row."""
+    csv.field_size_limit(sys.maxsize)  # a text may be of any length
     rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
     header: list[str] = []
     first = 1  # line of the row
@@ -299,7 +314,8 @@ def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             where = f"{path}:{first}"
             first = rows.line_num + 1
             if header:
-                yield where, header, row
+                if row:  # an empty line is none
+                    yield where, header, row
                 continue
             header = row
             if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):

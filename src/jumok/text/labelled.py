@@ -5,11 +5,13 @@ Like the readers of pairs they are lazy, leave the text as it was written, and n
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import dropwhile
 from pathlib import Path
 
 from jumok.errors import DataError
 from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
+from jumok.text.normalise import clean_label
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +52,18 @@ def read_labelled(
 
     def read(row: tuple[str, list[str]]) -> Labelled:
         where, found = row
-        if not (answer := found[1].strip()):
+        if not (answer := clean_label(found[1])):
             raise DataError("an empty label", where=where, right=f"a label in the column {label}")
         return Labelled(found[0], None if pair is None else found[2], answer, where)
 
-    return read_each((row for row in rows if row[1][1].strip() not in skip), read, wrong)
+    left_out = {*map(clean_label, skip)}
+    return read_each((row for row in rows if clean_label(row[1][1]) not in left_out), read, wrong)
 
 
 def read_columns(
     path: Path, names: list[str], *, header: Sequence[str] | None = None, wrong: Wrong = refuse
 ) -> Iterator[tuple[str, list[str]]]:
-    """The place of each row of a TSV, and its cells in the columns of these names."""
+    """The place of each row of a TSV, and its cells in the columns of these names; empty lines are no rows."""
     columns = list(header or [])
     places = _places(columns, names, "header") if columns else []
     for number, line in enumerate(read_lines(path), start=1):
@@ -71,6 +74,8 @@ def read_columns(
             )
         if not columns:
             columns, places = cells, _places(cells, names, where)
+            continue
+        if not line and len(columns) > 1:
             continue
         if len(cells) != len(columns):
             right = f"{len(columns)} as in the header, separated by tabs"
@@ -83,11 +88,16 @@ def _places(columns: list[str], names: list[str], where: str) -> list[int]:
     if missing := ", ".join(name for name in names if name not in columns):
         right = f"a header with these columns; it has {', '.join(columns)}"
         raise DataError(f"no column {missing}", where=where, right=right)
+    if several := ", ".join(name for name in names if columns.count(name) > 1):
+        raise DataError(f"more than one column {several}", where=where, right="a name of its own for each")
     return [columns.index(name) for name in names]
 
 
 def read_tagged(path: Path, *, wrong: Wrong = refuse) -> Iterator[Tagged]:
-    """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence, -DOCSTART- is no word."""
+    """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence.
+
+    -DOCSTART- is no word, and lines that begin with # before a sentence are none, unless they have as many columns.
+    """
 
     def read(sentence: list[tuple[int, str]]) -> Tagged:
         words, tags = [], []
@@ -97,7 +107,7 @@ def read_tagged(path: Path, *, wrong: Wrong = refuse) -> Iterator[Tagged]:
                 right = "a word, perhaps more columns, and a tag, separated by spaces or tabs"
                 raise DataError(f"no word with a tag: {line[:60]!r}", where=f"{path}:{number}", right=right)
             words.append(columns[0])
-            tags.append(columns[-1].strip())
+            tags.append(clean_label(columns[-1]))
         return Tagged(words, tags, f"{path}:{sentence[0][0]}")
 
     return read_each(tagged_lines(path), read, wrong)
@@ -110,10 +120,15 @@ def tagged_lines(path: Path) -> Iterator[list[tuple[int, str]]]:
         if line.strip() and tag_columns(line)[0] != "-DOCSTART-":
             sentence.append((number, line))
         elif sentence:
-            yield sentence
+            yield _without_comments(sentence)
             sentence = []
     if sentence:
-        yield sentence
+        yield _without_comments(sentence)
+
+
+def _without_comments(sentence: list[tuple[int, str]]) -> list[tuple[int, str]]:
+    columns = len(tag_columns(sentence[-1][1]))
+    return [*dropwhile(lambda line: line[1].startswith("#") and len(tag_columns(line[1])) != columns, sentence)]
 
 
 def tag_columns(line: str) -> list[str]:

@@ -5,6 +5,7 @@ NFC joins jamo into syllables and letters with their accents; unlike NFKC and NF
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # Jamo that stand one after the other in a syllable: leading consonants, vowels, trailing consonants. Composed
 # syllables can begin with more of the first and go on with more of the others.
@@ -14,6 +15,7 @@ _SYLLABLE = re.compile(
 )
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
+_TAGS = range(0xE0020, 0xE0080)  # after a black flag, those of a region
 _FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 
@@ -53,10 +55,37 @@ def is_inside_character(text: str, offset: int) -> bool:
     """
     if not 0 < offset < len(text):
         return False
-    before, after = text[offset - 1], text[offset]
+    flags = offset - len(text[:offset].rstrip(_FLAG_LETTERS)) if text[offset] in _FLAG_LETTERS else 0
+    return _goes_on(text[offset - 1], text[offset], flags)
+
+
+def whole_characters(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans of a text, made larger if need be: none begins or ends inside what a reader sees as one character."""
+    if text.isascii():
+        return list(spans)
+    begins = list(range(len(text) + 1))
+    ends = list(begins)
+    flags = 0  # letters of flags just before
+    for i in range(1, len(text)):
+        flags = flags + 1 if text[i - 1] in _FLAG_LETTERS else 0
+        if _goes_on(text[i - 1], text[i], flags):
+            begins[i] = begins[i - 1]
+    for i in range(len(text) - 1, 0, -1):
+        if begins[i] != i:
+            ends[i] = ends[i + 1]
+    return [(begins[start], ends[end]) for start, end in spans]
+
+
+def _goes_on(before: str, after: str, flags: int) -> bool:
+    """Whether two in a row are one character to a reader; `flags` is how many letters of flags went before."""
     kind = unicodedata.category(after)[0]
-    if kind == "M" or after == _JOINER or ord(after) in _SKIN_TONES:  # M: all that combines, and variation selectors
-        return True
+    if kind == "M" or after == _JOINER or ord(after) in _SKIN_TONES or ord(after) in _TAGS:
+        return True  # M: all that combines, and variation selectors
     if after in _FLAG_LETTERS:  # two make a flag, counted from the first
-        return (offset - len(text[:offset].rstrip(_FLAG_LETTERS))) % 2 == 1
+        return flags % 2 == 1
     return before == _JOINER and kind in "LNS" or bool(_SYLLABLE.fullmatch(before + after))
+
+
+def clean_label(label: str) -> str:
+    """A label is what is seen of it: without white space around it, and composed."""
+    return unicodedata.normalize("NFC", label.strip())

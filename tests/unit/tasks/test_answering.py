@@ -20,6 +20,7 @@ from jumok.tasks.answering import NOWHERE, AnsweringConfig, answer, encode_quest
 from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Question
+from jumok.text.normalise import is_inside_character
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
@@ -230,6 +231,7 @@ def test_answers_are_parts_of_the_context_in_their_order(tokenizer, context, n_b
     assert len({(span.start, span.end) for span in found}) == len(found)
     for span in found:
         assert 0 <= span.start <= span.end <= len(context)
+        assert not any(is_inside_character(context, offset) for offset in (span.start, span.end))
         if span.start == span.end:
             assert no_answer or not any(end > start for start, end in tokenizer.encode_with_offsets(context).offsets)
 

@@ -1,6 +1,7 @@
 """Classification: rules that are learned, what is said of a text, and what the numbers mean."""
 
 import json
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def test_a_number_is_learned_and_said_as_it_is(runs, held_out):
     assert result["scores"]["mean_absolute_error"]["value"] < 0.5
     assert "calibration_error" not in result
     values = [output.value for output in predictor.predict([example.text for example in found])]
-    assert outputs == [f"{value:.4g}" for value in values]
+    assert outputs == [f"{value:.7g}" for value in values]
     assert all(9 < value < 14 for value in values)
     assert all(not output.probabilities for output in predictor.predict(["a"]))
 
@@ -271,7 +272,7 @@ def test_a_text_that_is_too_long_has_no_attention_to_show(rule):
 
 
 @pytest.mark.parametrize("predicts", ["class", "labels", "number"])
-def test_windows_are_merged_by_the_mean_of_what_is_believed(predicts):
+def test_windows_are_merged_before_they_become_probabilities(predicts):
     labels = [] if predicts == "number" else ["x", "y", "z"]
     task = {"kind": "classification", "predicts": predicts}
     long = untrained(labels=labels, task=task, max_len=10, long_texts={"rule": "windows", "stride": 3})
@@ -282,9 +283,30 @@ def test_windows_are_merged_by_the_mean_of_what_is_believed(predicts):
         rows = [torch.tensor([row]) for row in framed.rows]
         outputs = [long.models[0](row, torch.zeros_like(row), row >= 0).double() for row in rows]
     believe = {"class": lambda o: o.softmax(-1), "labels": torch.sigmoid, "number": lambda o: o}[predicts]
-    expected = torch.cat([believe(output) for output in outputs]).mean(dim=0).numpy()
+    expected = believe(torch.cat(outputs).mean(dim=0)).numpy()
     with pytest.warns(LongTextWarning):
         assert long.believed([labelled("ab"), labelled(text), labelled("c")])[1] == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+@pytest.mark.parametrize("predicts", ["class", "labels"])
+@pytest.mark.parametrize("temperature", [0.2, 5.0])
+def test_a_temperature_changes_no_decision_about_a_long_text(predicts, temperature):
+    """Sure in one window and unsure in two: whoever averages probabilities decides otherwise at another temperature."""
+    task = {"kind": "classification", "predicts": predicts}
+    rng = random.Random(1)
+    texts = [labelled("".join(rng.choices("abcdef ", k=rng.randint(1, 40)))) for _ in range(60)]
+    facts = {"task": task, "max_len": 10, "long_texts": {"rule": "windows", "stride": 3}}
+    model = untrained(labels=["x", "y", "z"], **facts)
+    with torch.no_grad():
+        model.models[0].output.weight *= 30
+    before = model.believed(texts)
+    with torch.no_grad():
+        for parameter in model.models[0].output.parameters():
+            parameter /= temperature
+    after = model.believed(texts)
+    assert (model.targets.decided(before) == model.targets.decided(after)).all()
+    assert after == pytest.approx(model.targets.heated(before, temperature), abs=1e-4)
 
 
 def test_a_text_that_is_too_long_may_be_refused():

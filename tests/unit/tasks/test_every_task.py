@@ -250,9 +250,10 @@ def altered(model, folder, **facts):
     return folder
 
 
-def test_the_task_decides_even_with_the_same_labels_and_pieces(runs, tmp_path):
+@pytest.mark.parametrize("task", [{"kind": "tagging"}, {"kind": "classification", "predicts": "labels"}])
+def test_the_task_decides_even_with_the_same_labels_and_pieces(runs, tmp_path, task):
     run = runs("classification").folder
-    folder = altered(run / "model", tmp_path / "model", task={"kind": "tagging"})
+    folder = altered(run / "model", tmp_path / "model", task=task)
     with pytest.raises(CheckpointError, match="must share"):
         load(run, folder)
 

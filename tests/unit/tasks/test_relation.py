@@ -323,6 +323,36 @@ def test_every_pair_is_asked_whose_types_training_had(runs):
     assert pairs == {frozenset(pair) for pair in (("Cy", "12"), ("Cy", "Dee"), ("12", "Dee"))}
 
 
+class Twice(Capitals):
+    """Calls everything something else, and its end without its first letter, too."""
+
+    def predict(self, texts, **_):
+        found = super().predict(texts)
+        for tagged in found:
+            again = [replace(entity, label="Q") for entity in tagged.entities]
+            tagged.entities[:] = [*again, *(replace(e, start=e.start + 1, end=e.end + 2) for e in again)]
+        return found
+
+
+def test_nothing_is_related_to_itself(runs):
+    """Two taggers may call the same characters differently, or cross."""
+    predictor = runs("relation").predictor
+    asks_all = Relater(predictor.models, predictor.tokenizer, {"task": {}, "labels": predictor.labels, "max_len": 24})
+    (found,) = asks_all.predict(["the Ada beats Bo now"], taggers=[Capitals(), Twice()])
+    assert len(found.entities) == 6
+    pairs = [sorted([(r.head.start, r.head.end), (r.tail.start, r.tail.end)]) for r in found.relations]
+    assert pairs
+    assert all(one[1] <= other[0] for one, other in pairs)
+
+
+def test_a_comparison_names_labels_that_training_does_not_know(runs):
+    predictor = runs("relation").predictor
+    example = Related("Ada beats Bo", Entity(0, 3, "P"), Entity(10, 12, "P"), "beats", "test.jsonl:4")
+    with pytest.raises(DataError, match="'beats' does not occur") as caught:
+        predictor.compare(predictor, [example])
+    assert caught.value.where == "test.jsonl:4"
+
+
 @pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
 def test_pairs_that_no_window_holds_are_not_asked(runs, monkeypatch):
     predictor = runs("relation").predictor

@@ -22,6 +22,7 @@ from jumok.text.labelled import Labelled
         (["10", "9", "1"], ["1", "9", "10"]),
         (["b", "10", "9", "a"], ["9", "10", "a", "b"]),
         (["1", "01", "-1"], ["01", "1", "-1"]),
+        (["9" * 5000, "9", "a"], ["9", "9" * 5000, "a"]),
     ],
 )
 def test_labels_stand_in_an_order_that_does_not_follow_the_file(given, expected):
@@ -44,6 +45,26 @@ def test_targets_are_learned_from_the_training_data():
     with pytest.raises(DataError, match=r"'2\|1' is no number"):
         learn_targets("number", examples, separator="|", where="x")
     assert learn_targets("number", examples[1:], separator="|", where="x") == Numbers(5.5, 4.5)
+
+
+@pytest.mark.parametrize("values", [[1e6 + i for i in range(20)], [1e-9 * i for i in range(9)], [-3.0, 4.0]])
+def test_numbers_are_told_by_how_far_they_are_from_their_mean(values):
+    found = Numbers.of([Labelled("", None, repr(value), "x") for value in values])
+    assert (found.mean, found.deviation) == pytest.approx((np.mean(values), np.std(values)), rel=1e-9)
+    assert Numbers.of([Labelled("", None, "7", "x")] * 3) == Numbers(7.0, 1.0)
+
+
+@pytest.mark.parametrize("values", [[1.7e9, 1.7e9 + 3], [1e200, 2e200], [1e-200, 2e-200]])
+def test_numbers_that_no_model_could_say_are_refused(values):
+    with pytest.raises(DataError, match="no model could say that") as caught:
+        Numbers.of([Labelled("", None, repr(value), "x") for value in values], where="file.tsv")
+    assert caught.value.where == "file.tsv"
+
+
+@pytest.mark.parametrize("label", ["1_000", "１", "nan", "1e999", "", "0x1", "1,5"])
+def test_what_is_no_number(label):
+    with pytest.raises(DataError, match="is no number"):
+        Numbers().gold([Labelled("", None, label, "x")])
 
 
 @pytest.mark.parametrize("counts", [[9, 3], [1, 2, 3, 94], [5, 5]])

@@ -99,13 +99,29 @@ def test_the_column_of_the_second_text_is_missing(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "columns"), [("two", 1), ("two\tb\tc", 3), ("", 1)], ids=["too few", "too many", "empty"]
+    ("line", "columns"), [("two", 1), ("two\tb\tc", 3), (" ", 1)], ids=["too few", "too many", "a space"]
 )
 def test_a_line_with_another_number_of_columns(write: Write, line: str, columns: int) -> None:
     path = write(f"text\tlabel\none\ta\n{line}\nthree\tc\n")
     error = wrong(labelled, path)
     assert (error.what, error.where) == (f"{columns} columns", f"{path}:3")
     assert "2 as in the header" in (error.right or "")
+
+
+def test_an_empty_line_is_no_row(write: Write) -> None:
+    assert [e.where[-2:] for e in labelled(write("text\tlabel\none\ta\n\ntwo\tb\n\n"))] == [":2", ":4"]
+
+
+def test_a_column_is_there_once(write: Write) -> None:
+    path = write("text\tlabel\tlabel\none\ta\tb\n")
+    assert wrong(labelled, path).what == "more than one column label"
+
+
+def test_a_label_is_what_is_seen_of_it(write: Write) -> None:
+    path = write("text\tlabel\none\tcaf\u00e9\ntwo\tcafe\u0301\n")
+    assert {e.label for e in labelled(path)} == {"caf\u00e9"}
+    path = write("a B-caf\u00e9\nb I-cafe\u0301\n", "a.conll")
+    assert sentences(path) == [(["a", "b"], ["B-caf\u00e9", "I-caf\u00e9"])]
 
 
 @pytest.mark.parametrize("label", ["", "  "])
@@ -161,6 +177,16 @@ def test_tabs_and_spaces(write: Write, between: str) -> None:
 
 def test_where_there_is_a_tab_a_word_may_have_a_space(write: Write) -> None:
     assert sentences(write("New York\tB-LOC\nsleeps O\n")) == [(["New York", "sleeps"], ["B-LOC", "O"])]
+
+
+def test_comments_before_a_sentence_are_no_words(write: Write) -> None:
+    path = write("# id = 5\n# text = a b\na O\nb B-X\n\n# O\nis O\n\na O\n# B-X\n# 3 O\n", "a.conll")
+    assert sentences(path) == [
+        (["a", "b"], ["O", "B-X"]),
+        (["#", "is"], ["O", "O"]),  # as many columns as the others: a word
+        (["a", "#", "#"], ["O", "B-X", "O"]),
+    ]
+    assert [sentence.where[-2:] for sentence in read_tagged(path)] == [":3", ":6", ":9"]
 
 
 def test_documents_begin_outside_of_sentences(write: Write) -> None:

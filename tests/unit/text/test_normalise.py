@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jumok.text.normalise import compose_with_spans, is_inside_character
+from jumok.text.normalise import compose_with_spans, is_inside_character, whole_characters
 
 # Characters that compose, decompose or move: where composition by clusters could go wrong.
 MOVING = (
@@ -90,6 +90,7 @@ def test_known_texts(text: str, composed: str, spans: list[tuple[int, int]]) -> 
         "👩🏽\u200d❤\ufe0f\u200d👨",
         "\u0915\u094d\u200d\u0937",
         "🇰🇷",
+        "🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f",
     ],
 )
 def test_nothing_ends_inside_of_a_character(character: str) -> None:
@@ -112,6 +113,16 @@ def test_characters_end_between_all_others(text: str) -> None:
 def test_flags_in_a_row_are_pairs_from_the_first() -> None:
     text = "a🇰🇷🇳🇴🇸b"
     assert [offset for offset in range(len(text) + 1) if is_inside_character(text, offset)] == [2, 4]
+
+
+@many
+@given(texts | st.text(st.sampled_from("a가🇰🇷👍🏽👩\u200d\u0301ᄀ"), max_size=12), st.data())
+def test_spans_grow_until_they_have_whole_characters(text: str, data: st.DataObject) -> None:
+    start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
+    ((first, after),) = whole_characters(text, [(start, end)])
+    assert not is_inside_character(text, first)
+    assert not is_inside_character(text, after)
+    assert all(is_inside_character(text, offset) for offset in [*range(first + 1, start + 1), *range(end, after)])
 
 
 @many
