@@ -158,7 +158,7 @@ class Relater:
             for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
                 if place - places[i] >= self.long_texts.max_len:
                     break
-                if are_one(_entity(one), _entity(other)):  # two taggers may call the same characters differently
+                if are_one(_entity(one), _entity(other)):  # of two taggers: they cross
                     continue
                 ways = [way for way in ((one, other), (other, one)) if self._admits(*way)]
                 yield from ways[:1] if self.directed else ways
@@ -174,14 +174,15 @@ class Relater:
 
 
 def _entities(sentences: Sequence[str], taggers: Sequence[Tagger], types: Mapping[str, str]) -> list[list[Found]]:
-    """What all taggers find in each, in the order of the text; the same characters with the same type once."""
-    once: list[dict[tuple[int, int, str], Found]] = [{} for _ in sentences]
+    """What all taggers find in each, in the order of the text; of the same characters what the surest says."""
+    surest: list[dict[tuple[int, int], Found]] = [{} for _ in sentences]
     for tagger in taggers:
-        for found, tagged in zip(once, tagger.predict(sentences), strict=True):
+        for found, tagged in zip(surest, tagger.predict(sentences), strict=True):
             for entity in tagged.entities:
-                label = types.get(entity.label, entity.label)
-                found[entity.start, entity.end, label] = replace(entity, label=label)
-    return [sorted(found.values(), key=lambda entity: (entity.start, entity.end)) for found in once]
+                place = entity.start, entity.end
+                if place not in found or entity.score > found[place].score:
+                    found[place] = replace(entity, label=types.get(entity.label, entity.label))
+    return [sorted(found.values(), key=lambda entity: (entity.start, entity.end)) for found in surest]
 
 
 def _moved(found: Found, by: int) -> Found:

@@ -324,22 +324,26 @@ def test_every_pair_is_asked_whose_types_training_had(runs):
 
 
 class Twice(Capitals):
-    """Calls everything something else, and its end without its first letter, too."""
+    """Calls everything something else, and its end with what follows, too."""
+
+    def __init__(self, score):
+        self.score = score
 
     def predict(self, texts, **_):
         found = super().predict(texts)
         for tagged in found:
-            again = [replace(entity, label="Q") for entity in tagged.entities]
+            again = [replace(entity, label="Q", score=self.score) for entity in tagged.entities]
             tagged.entities[:] = [*again, *(replace(e, start=e.start + 1, end=e.end + 2) for e in again)]
         return found
 
 
-def test_nothing_is_related_to_itself(runs):
-    """Two taggers may call the same characters differently, or cross."""
+@pytest.mark.parametrize(("score", "kept"), [(0.8, "P"), (0.95, "Q")])
+def test_two_taggers_may_disagree(runs, score, kept):
+    """Of the same characters the surest is believed; entities that cross are not asked about."""
     predictor = runs("relation").predictor
     asks_all = Relater(predictor.models, predictor.tokenizer, {"task": {}, "labels": predictor.labels, "max_len": 24})
-    (found,) = asks_all.predict(["the Ada beats Bo now"], taggers=[Capitals(), Twice()])
-    assert len(found.entities) == 6
+    (found,) = asks_all.predict(["the Ada beats Bo now"], taggers=[Capitals(), Twice(score)])
+    assert [entity.label for entity in found.entities] == [kept, "Q", kept, "Q"]
     pairs = [sorted([(r.head.start, r.head.end), (r.tail.start, r.tail.end)]) for r in found.relations]
     assert pairs
     assert all(one[1] <= other[0] for one, other in pairs)
