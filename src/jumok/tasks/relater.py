@@ -10,7 +10,7 @@ from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.predict import Done, Line, line_places, nobody, refuse_options
-from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, relate, rule
+from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, order_of, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -166,7 +166,7 @@ class Relater:
     def _admits(self, head: Found, tail: Found) -> bool:
         """Whether training has such pairs. Where the order in the text decides which is the head, it says nothing about
         the types; types are compared without regard to case."""
-        if self.order != "any" and (head.start < tail.start) != (self.order == "head_first"):
+        if self.order != "any" and order_of(_entity(head), _entity(tail)) != self.order:
             return False
         types = head.label.casefold(), tail.label.casefold()
         known = self.pairs

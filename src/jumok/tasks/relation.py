@@ -70,8 +70,13 @@ def admissible(examples: Iterable[Related]) -> tuple[list[list[str]], Order]:
     orders: set[Order] = set()
     for example in examples:
         pairs.add((example.head.type, example.tail.type))
-        orders.add("head_first" if example.head.start < example.tail.start else "tail_first")
+        orders.add(order_of(example.head, example.tail))
     return [list(pair) for pair in sorted(pairs)], orders.pop() if len(orders) == 1 else "any"
+
+
+def order_of(head: Entity, tail: Entity) -> Order:
+    """Which one the text has first; of two that begin together, the shorter."""
+    return "head_first" if (head.start, head.end) < (tail.start, tail.end) else "tail_first"
 
 
 def markers(tokenizer: Tokenizer) -> tuple[int, int]:

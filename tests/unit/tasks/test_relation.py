@@ -349,6 +349,24 @@ def test_two_taggers_may_disagree(runs, score, kept):
     assert all(one[1] <= other[0] for one, other in pairs)
 
 
+class Nested:
+    """A name, and the longer name that it begins."""
+
+    def predict(self, texts, **_):
+        names = [Found(0, 7, "P", "insulin", 0.9), Found(0, 16, "P", "insulin receptor", 0.9)]
+        return [TaggedText("", [], [], [], names) for _ in texts]
+
+
+@pytest.mark.parametrize(("order", "asked"), [("head_first", [(7, 16)]), ("tail_first", [(16, 7)])])
+def test_where_the_text_has_an_order_entities_that_begin_together_have_one(runs, order, asked):
+    predictor = runs("relation").predictor
+    facts = {"task": {"no_relation": "nothing"}, "order": order, "max_len": 24, "labels": predictor.labels}
+    relater = Relater(predictor.models, predictor.tokenizer, facts)
+    relater.directed = False
+    (found,) = relater.predict(["insulin receptor"], taggers=[Nested()])
+    assert [(relation.head.end, relation.tail.end) for relation in found.relations] == asked
+
+
 def test_a_comparison_names_labels_that_training_does_not_know(runs):
     predictor = runs("relation").predictor
     example = Related("Ada beats Bo", Entity(0, 3, "P"), Entity(10, 12, "P"), "beats", "test.jsonl:4")
