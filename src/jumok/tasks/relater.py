@@ -14,7 +14,7 @@ from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, order
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Entity, Related, are_one, parse_related
+from jumok.text.annotated import Entity, Related, cannot_be_related, parse_related
 from jumok.text.sentences import sentence_spans
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -158,7 +158,7 @@ class Relater:
             for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
                 if place - places[i] >= self.long_texts.max_len:
                     break
-                if are_one(_entity(one), _entity(other)):  # of two taggers: they cross
+                if cannot_be_related(_entity(one), _entity(other)):  # of two taggers: they cross
                     continue
                 ways = [way for way in ((one, other), (other, one)) if self._admits(*way)]
                 yield from ways[:1] if self.directed else ways

@@ -26,6 +26,7 @@ Predicts = Literal["class", "labels", "number"]
 Array = NDArray[Any]
 FEW_LABELS = 20
 """of more than these, F1 is not told for each"""
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class HasLabel(Protocol):
@@ -277,9 +278,6 @@ class Numbers:
 
     def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
         return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
-
-
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def _log(probabilities: Values) -> Values:

@@ -232,15 +232,15 @@ def _related(found: Object, labelled: bool) -> Related:
         Entity(*_offsets(entity, text), clean_label(entity.text("type")) if "type" in entity else "")
         for entity in (found.object("head"), found.object("tail"))
     )
-    if are_one(head, tail):
+    if cannot_be_related(head, tail):
         same = (head.start, head.end) == (tail.start, tail.end)
         how = f"are the same: {_shown(text, head)}" if same else f"cross: {_shown(text, head)} and {_shown(text, tail)}"
         raise found.misplaced(f"head and tail {how}")
     return Related(text, head, tail, _label(found) if labelled else "", found.where)
 
 
-def are_one(head: Entity, tail: Entity) -> bool:
-    """Whether two entities cannot be related: they are the same characters, or cross, which is a wrong offset.
+def cannot_be_related(head: Entity, tail: Entity) -> bool:
+    """Because they are the same characters, or cross, which is a wrong offset.
 
     A name may well be part of another, as "insulin" is of "insulin receptor".
     """
