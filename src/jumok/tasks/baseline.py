@@ -12,6 +12,7 @@ from jumok.tasks.targets import Array, Numbers, Several, Targets
 
 BUCKETS = 1 << 18
 _PAIR = 1_000_003  # a prime, so that pairs of pieces fall into buckets of their own more often than not
+_AT_ONCE = 1 << 22
 
 
 def baselines(
@@ -20,22 +21,16 @@ def baselines(
     """What each baseline, trained on (ids of a text, its labels), decides of texts in windows of ids."""
     if isinstance(targets, Numbers):
         return {}  # a mean says the same of all, and correlates with nothing
-    table, counts = np.zeros((targets.width, BUCKETS)), np.zeros(targets.width)
-    every, n = np.zeros(BUCKETS), 0
+    bayes = _Bayes(targets.width)
     for ids, labels in train:
-        found = features(ids)
-        every[found] += 1
-        n += 1
-        for label in labels:
-            counts[label] += 1
-            table[label, found] += 1
-    known = every > 0  # what training does not know says nothing
-    texts = [_all(windows) for windows in rows]
-    if isinstance(targets, Several):  # each label by itself, against all texts without it
-        odds = _log_odds(counts, n - counts) + _sums(_weights(table, known) - _weights(every - table, known), texts)
-        return {"majority": np.tile(counts > n / 2, (len(rows), 1)), "bag_of_words": odds > 0}
-    likely = _log_odds(counts, n) + _sums(_weights(table, known), texts)
-    return {"majority": np.full(len(rows), int(counts.argmax())), "bag_of_words": likely.argmax(axis=1)}
+        bayes.learn(features(ids), labels)
+    bayes.learned()
+    texts = (np.unique(np.concatenate([features(row) for row in windows])) for windows in rows)
+    if isinstance(targets, Several):
+        several = np.array([bayes.odds(found) > 0 for found in texts]).reshape(len(rows), targets.width)
+        return {"majority": np.tile(bayes.labels > bayes.n / 2, (len(rows), 1)), "bag_of_words": several}
+    classes = np.array([bayes.likelihoods(found).argmax() for found in texts], dtype=np.int64)
+    return {"majority": np.full(len(rows), int(bayes.labels.argmax())), "bag_of_words": classes}
 
 
 def features(ids: Iterable[int]) -> Array:
@@ -45,21 +40,74 @@ def features(ids: Iterable[int]) -> Array:
     return np.unique(np.concatenate([pieces, pairs]) % BUCKETS)
 
 
-def _all(windows: Sequence[Sequence[int]]) -> Array:
-    return np.unique(np.concatenate([features(row) for row in windows]))
+class _Bayes:
+    """P(feature | label) with each counted once more than it was seen; what training does not have says nothing.
+
+    Few labels have any one feature: what is kept are the pairs that occur, else a table of thousands of labels would
+    not fit into memory.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.n = 0
+        self.labels = np.zeros(width)
+        """texts of each label"""
+        self._texts = np.zeros(BUCKETS)
+        """and of each feature"""
+        self._pairs, self._both = np.zeros(0, dtype=np.int64), np.zeros(0)
+        """feature * width + label, in order, and the texts that have the two"""
+        self._new: list[Array] = []
+        self._waiting = 0
+
+    def learn(self, found: Array, labels: Iterable[int]) -> None:
+        self.n += 1
+        self._texts[found] += 1
+        for label in labels:
+            self.labels[label] += 1
+            self._new.append(found * len(self.labels) + label)
+            self._waiting += len(found)
+        if self._waiting > _AT_ONCE:
+            self._merge()
+
+    def _merge(self) -> None:
+        pairs = np.concatenate([self._pairs, *self._new])
+        both = np.concatenate([self._both, np.ones(self._waiting)])
+        self._pairs, place = np.unique(pairs, return_inverse=True)
+        self._both = np.bincount(place, weights=both, minlength=len(self._pairs))
+        self._new, self._waiting = [], 0
+
+    def learned(self) -> None:
+        """After the last text."""
+        self._merge()
+        width = len(self.labels)
+        self._begin = np.searchsorted(self._pairs, np.arange(BUCKETS + 1) * width)
+        self._label = self._pairs % width
+        known = np.count_nonzero(self._texts)
+        with_label = np.bincount(self._label, weights=self._both, minlength=width)
+        self._with, self._without = with_label + known, self._texts.sum() - with_label + known
+
+    def likelihoods(self, found: Array) -> Array:
+        """log P(label, text) of each label."""
+        known, pairs = self._known(found)
+        likely: Array = _log_ratio(self.labels, self.n) - len(known) * np.log(self._with)
+        np.add.at(likely, self._label[pairs], np.log(self._both[pairs] + 1))
+        return likely
+
+    def odds(self, found: Array) -> Array:
+        """log P(label, text) / P(text without the label) of each label by itself."""
+        known, pairs = self._known(found)
+        odds: Array = _log_ratio(self.labels, self.n - self.labels)
+        odds += len(known) * (np.log(self._without) - np.log(self._with)) - np.log(self._texts[known] + 1).sum()
+        texts, both = self._texts[self._pairs[pairs] // len(self.labels)], self._both[pairs]
+        np.add.at(odds, self._label[pairs], np.log(both + 1) - np.log(texts - both + 1) + np.log(texts + 1))
+        return odds
+
+    def _known(self, found: Array) -> tuple[Array, Array]:
+        """The features that training has, and the places of their pairs with a label."""
+        known = found[self._texts[found] > 0]
+        places = [np.arange(self._begin[feature], self._begin[feature + 1]) for feature in known]
+        return known, np.concatenate([np.zeros(0, dtype=np.int64), *places])
 
 
-def _weights(table: Array, known: Array) -> Array:
-    """log P(feature | label), each counted once more than it was seen."""
-    smoothed = np.log((table + 1) / (table.sum(axis=1, keepdims=True) + known.sum()))
-    return np.where(known, smoothed, 0.0)
-
-
-def _sums(weights: Array, texts: Sequence[Array]) -> Array:
-    """[texts, labels]"""
-    return np.array([weights[:, found].sum(axis=1) for found in texts]).reshape(len(texts), len(weights))
-
-
-def _log_odds(counts: Array, others: Array | int) -> Array:
+def _log_ratio(counts: Array, others: Array | int) -> Array:
     with np.errstate(divide="ignore"):  # a label may be that of all texts, or its texts may all be empty
         return np.log(counts) - np.log(others)

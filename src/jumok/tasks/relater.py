@@ -10,7 +10,7 @@ from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.predict import Done, Line, line_places, nobody, refuse_options
-from jumok.tasks.relation import NEAR, AnyRelation, Order, encode_related, order_of, relate, rule
+from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, encode_related, order_of, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -108,8 +108,13 @@ class Relater:
     def plain(self, text: str, output: RelatedText) -> dict[str, Any]:
         return asdict(output)
 
-    def _believed(self, examples: Sequence[Related], done: Done) -> Values:
-        rows = [encode_related(self.tokenizer, example, self.long_texts) for example in examples]
+    def _believed(
+        self, examples: Sequence[Related], done: Done, pieces: Sequence[Pieces | None] | None = None
+    ) -> Values:
+        rows = [
+            encode_related(self.tokenizer, example, self.long_texts, known)
+            for example, known in zip(examples, pieces or [None] * len(examples), strict=True)
+        ]
         self.long_texts.warn(sum(row.long for row in rows), len(rows), NEAR)
         return relate(self.models, self.tokenizer, rows, self.targets, done=done)
 
@@ -129,7 +134,8 @@ class Relater:
         where = line_places(texts)
         sentences = [Line.at(texts[i][start:end], where[i]) for i, (start, end) in places]
         found = _entities(sentences, taggers, types)
-        asked = ((k, *pair) for k, here in enumerate(found) for pair in self._pairs(sentences[k], here))
+        pieces = [Pieces.of(self.tokenizer, sentence) for sentence in sentences]
+        asked = ((k, *pair) for k, here in enumerate(found) for pair in self._pairs(pieces[k], here))
         entities: list[list[Found]] = [[] for _ in texts]
         relations: list[list[Relation]] = [[] for _ in texts]
         for (i, (start, _)), here in zip(places, found, strict=True):
@@ -138,7 +144,8 @@ class Relater:
             examples = [
                 Related(sentences[k], _entity(head), _entity(tail), "", sentences[k].where) for k, head, tail in some
             ]
-            for (k, head, tail), row in zip(some, self._believed(examples, nobody), strict=True):
+            believed = self._believed(examples, nobody, [pieces[k] for k, *_ in some])
+            for (k, head, tail), row in zip(some, believed, strict=True):
                 i, (start, _) = places[k]
                 label = self.labels[int(row.argmax())]
                 if label != self.no_relation:
@@ -150,10 +157,9 @@ class Relater:
             for all_of_it, related in zip(entities, relations, strict=True)
         ]
 
-    def _pairs(self, sentence: str, entities: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
+    def _pairs(self, pieces: Pieces, entities: Sequence[Found]) -> Iterator[tuple[Found, Found]]:
         """Every two that can be read together, as head and tail; once where the label says the direction."""
-        pieces = [start for start, _ in self.tokenizer.encode_with_offsets(sentence).offsets]
-        places = [bisect_left(pieces, entity.start) for entity in entities]
+        places = [bisect_left(pieces.starts, entity.start) for entity in entities]
         for i, one in enumerate(entities):
             for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
                 if place - places[i] >= self.long_texts.max_len:

@@ -4,6 +4,7 @@ The entities are marked in the text itself, as Wu & He 2019 ("R-BERT") do: `$` b
 and after the tail. So every model that classifies texts can tell relations; BERT also looks at the entities' pieces.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -87,33 +88,51 @@ def markers(tokenizer: Tokenizer) -> tuple[int, int]:
     return head[0], tail[0]
 
 
-def encode_related(tokenizer: Tokenizer, example: Related, long_texts: LongTexts) -> Row:
-    """The pieces with the markers among them; of a long text those that are nearest to the entities."""
-    encoded = tokenizer.encode_with_offsets(example.text)
-    entities = [_pieces_of(encoded.offsets, entity) for entity in (example.head, example.tail)]
-    ids, (head, tail) = _with_markers(encoded.ids, entities, markers(tokenizer))
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """A text as pieces, which are in its order: where each begins and ends in it."""
+
+    ids: list[int]
+    starts: list[int]
+    ends: list[int]
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, text: str) -> "Pieces":
+        encoded = tokenizer.encode_with_offsets(text)
+        return cls(encoded.ids, [start for start, _ in encoded.offsets], [end for _, end in encoded.offsets])
+
+    def of_entity(self, entity: Entity) -> Part:
+        """Those that have a character of the entity; of an entity without one, the place where it would stand."""
+        first = bisect_right(self.ends, entity.start)
+        return first, max(first, bisect_left(self.starts, entity.end))
+
+
+def encode_related(tokenizer: Tokenizer, example: Related, long_texts: LongTexts, pieces: Pieces | None = None) -> Row:
+    """The pieces with the markers among them; of a long text those that are nearest to the entities.
+
+    Who asks of many pairs in a text gives its pieces: then a pair takes no longer than a text of a model's length.
+    """
+    pieces = pieces or Pieces.of(tokenizer, example.text)
+    entities = [pieces.of_entity(entity) for entity in (example.head, example.tail)]
     room = long_texts.max_len - len(tokenizer.frame([]))
-    if len(ids) > room:
-        long_texts.parts(len(ids), room, where=example.where)  # refuses, if that is the rule
+    n = len(pieces.ids) + 4  # with the markers
+    if n > room:
+        long_texts.parts(n, room, where=example.where)  # refuses, if that is the rule
+    # None of the nearest is further away than there is room.
+    begin = max(0, min(first for first, _ in entities) - room)
+    near = pieces.ids[begin : max(after for _, after in entities) + room]
+    moved = [(first - begin, after - begin) for first, after in entities]
+    ids, (head, tail) = _with_markers(near, moved, markers(tokenizer))
     kept = _nearest(len(ids), head, tail, room)
-    begin = len(tokenizer.frame([])) - 1
-    place = {piece: i + begin for i, piece in enumerate(kept)}
+    frame = len(tokenizer.frame([])) - 1
+    place = {piece: i + frame for i, piece in enumerate(kept)}
 
-    def moved(part: Part) -> Part:
+    def inside(part: Part) -> Part:
         """The entity without its markers, unless there is nothing else."""
-        inside = [place[i] for i in range(part[0] + 1, part[1] - 1) if i in place] or [place[part[0]]]
-        return inside[0], inside[-1] + 1
+        found = [place[i] for i in range(part[0] + 1, part[1] - 1) if i in place] or [place[part[0]]]
+        return found[0], found[-1] + 1
 
-    return Row(tokenizer.frame([ids[i] for i in kept]), moved(head), moved(tail), len(ids) > room)
-
-
-def _pieces_of(offsets: Sequence[Part], entity: Entity) -> Part:
-    """The pieces that have a character of the entity; of an entity without one, the place where it would stand."""
-    inside = [i for i, (start, end) in enumerate(offsets) if start < entity.end and end > entity.start]
-    if inside:
-        return inside[0], inside[-1] + 1
-    place = sum(end <= entity.start for _, end in offsets)
-    return place, place
+    return Row(tokenizer.frame([ids[i] for i in kept]), inside(head), inside(tail), n > room)
 
 
 def _with_markers(ids: Sequence[int], entities: Sequence[Part], marks: Sequence[int]) -> tuple[list[int], list[Part]]:

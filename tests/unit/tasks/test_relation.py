@@ -15,7 +15,7 @@ from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.relater import Relater
-from jumok.tasks.relation import encode_related, make_relation_page, markers, relate
+from jumok.tasks.relation import Pieces, encode_related, make_relation_page, markers, relate
 from jumok.tasks.tagger import Found, TaggedText
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -388,3 +388,33 @@ def test_pairs_that_no_window_holds_are_not_asked(runs, monkeypatch):
     near = (predictor.long_texts.max_len - 1) // apart
     assert len(starts) == 40
     assert sorted(asked) == [(i, j) for i in range(40) for j in range(i + 1, min(i + near + 1, 40))]
+
+
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+def test_a_sentence_is_cut_into_pieces_once_whatever_is_asked_of_it(runs, monkeypatch):
+    predictor = runs("relation").predictor
+    cut = predictor.tokenizer.encode_with_offsets
+    texts = []
+    monkeypatch.setattr(predictor.tokenizer, "encode_with_offsets", lambda text: texts.append(text) or cut(text))
+    sentence = " and".join([" Ada"] * 40)
+    (found,) = predictor.predict([sentence], taggers=[Capitals()])
+    assert len(found.entities) == 40
+    assert len(texts) == 1
+
+
+@given(st.integers(2, 60), st.data())
+def test_of_a_long_text_the_nearest_pieces_are_kept(n, data):
+    text = " ".join(data.draw(st.lists(st.sampled_from("abcdefghij"), min_size=n, max_size=n)))
+    word = st.integers(0, n - 1).map(lambda i: (2 * i, 2 * i + 1))
+    asked, rule = example(text, data.draw(word), data.draw(word)), LongTexts(data.draw(st.integers(8, 80)))
+    row = encode_related(WORDS, asked, rule)
+    whole = said(WORDS, encode_related(WORDS, asked, LONG)).split()
+    spans = [[i for i, piece in enumerate(whole) if piece == mark] for mark in "$#"]
+
+    def distance(i):
+        return min(max(first - i, i - last, 0) for first, last in spans)
+
+    nearest = sorted(range(len(whole)), key=lambda i: (distance(i), i))[: rule.max_len - len(WORDS.frame([]))]
+    assert said(WORDS, row).split() == [whole[i] for i in sorted(nearest)]
+    assert row.long == (len(nearest) < len(whole))
+    assert encode_related(WORDS, asked, rule, Pieces.of(WORDS, text)) == row

@@ -1,5 +1,7 @@
 """Labels as they are read, in an order that does not follow the file; and the baselines they are held against."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
@@ -139,6 +141,30 @@ def test_the_majority_of_labels_are_those_that_most_texts_have():
     train = examples([[1], [2], [3]], [[0, 1], [0], []])
     assert baselines(Several(["a", "b"]), train, [[[1]], [[2]]])["majority"].tolist() == [[True, False]] * 2
     assert baselines(Numbers(), train, [[[1]]]) == {}
+
+
+def test_what_is_counted_in_parts_is_what_is_counted_at_once(monkeypatch):
+    rng = np.random.default_rng(4)
+    rows, labels = texts(rng, 120, 4)
+    several = [sorted({label, 2}) for label in labels]
+    asked = [[row] for row in texts(rng, 50, 4)[0]]
+    once = [baselines(Classes(list("abcd")), examples(rows, labels), asked)["bag_of_words"].tolist()]
+    once.append(baselines(Several(list("abcd")), examples(rows, several), asked)["bag_of_words"].tolist())
+    monkeypatch.setattr("jumok.tasks.baseline._AT_ONCE", 50)
+    assert baselines(Classes(list("abcd")), examples(rows, labels), asked)["bag_of_words"].tolist() == once[0]
+    assert baselines(Several(list("abcd")), examples(rows, several), asked)["bag_of_words"].tolist() == once[1]
+
+
+@pytest.mark.parametrize(("kind", "expected"), [(Classes, [7, 3990]), (Several, [[False] * 4000] * 2)])
+def test_thousands_of_labels_take_no_table_of_all_words(kind, expected):
+    """A table of 4,000 labels and all buckets would have 8 GB. One text in 4,000 makes no label likely by itself."""
+    targets = kind([str(label) for label in range(4000)])
+    train = examples([[label, label + 1] for label in range(4000)], [[label] for label in range(4000)])
+    tracemalloc.start()
+    found = baselines(targets, train, [[[7, 8]], [[3990, 3991]]])["bag_of_words"]
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
+    assert found.tolist() == expected
 
 
 def test_a_label_of_which_nothing_is_left_is_never_said():
