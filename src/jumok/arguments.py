@@ -10,7 +10,7 @@ from typing import Any, cast
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.shards import in_chunks
 from jumok.data.sources import other_files
-from jumok.doctor import Finding, examine_outputs
+from jumok.doctor import JUDGED, Finding, examine_judgements, examine_outputs
 from jumok.errors import CheckpointError, DataError, InputError, JumokError
 from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
 from jumok.prepare import read_split
@@ -205,8 +205,10 @@ def _entity(found: Found) -> tuple[str, str, int, int]:
     return found.label, found.text, found.start, found.end
 
 
-def examined(examples: list[Any], outputs: list[str], split: str = "") -> list[Finding]:
-    """What the doctor says of outputs, if they are texts that stand for a text."""
+def examined(examples: list[Any], outputs: list[str], result: dict[str, Any], split: str = "") -> list[Finding]:
+    """What the doctor says of outputs, and of their scores with what stands beside them."""
+    if all(isinstance(example, JUDGED) for example in examples):
+        return examine_judgements(examples, outputs, result, split=split)
     if not all(isinstance(example, Pair) for example in examples):
         return []
     return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)

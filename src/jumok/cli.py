@@ -136,7 +136,7 @@ def evaluate(
             results[split], outputs = predictor.score(examples, done=done, **options(overrides))
         if not data:
             results[split] |= stored_beside(run, split)
-        findings[split] = examined(examples, outputs)
+        findings[split] = examined(examples, outputs, results[split])
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
         _print_json({"run": str(run), "splits": results})
@@ -373,7 +373,7 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
 
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     """What the doctor says of a run: of the curve of a pre-training, GPT and ELMo included, or of the outputs."""
-    from jumok.arguments import examined, splits
+    from jumok.arguments import examined, splits, stored_beside
     from jumok.doctor import Finding, worst_first
     from jumok.doctor.runs import examine_run
     from jumok.predictor import load
@@ -386,8 +386,8 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     predictor, findings = load(run), list[Finding]()
     for split, examples in splits(run, None).items():
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
-            outputs = predictor.score(examples, done=done)[1]
-        findings += examined(examples, outputs, split)
+            result, outputs = predictor.score(examples, done=done)
+        findings += examined(examples, outputs, result | stored_beside(run, split), split)
     return worst_first(findings)
 
 

@@ -9,6 +9,7 @@ JumokError
 └── RunError              the run failed: exit code 1
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 
@@ -57,3 +58,8 @@ class CheckpointError(InputError):
 
 class RunError(JumokError):
     """The input was right, but the run failed."""
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Names for a message, which is none if it has thousands of them."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")

@@ -220,6 +220,9 @@ def load_recipe(
         if isinstance(tree.get(key), str):
             tree = _begun(tree, key, path, need_weights=need_weights)
     recipe = parse_recipe(tree, where=str(path))
+    if recipe.train.transfer.mode == "frozen" and recipe.init is None and need_weights:
+        said = "nothing but the head learns, and without init what is below it has learned nothing either"
+        warnings.warn(f'train.transfer.mode = "frozen": {said}', stacklevel=2)
     return _resolve(recipe, path) if find_data else recipe
 
 
@@ -238,6 +241,13 @@ def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) ->
     start = read_start(str(found[0]))
     model = tree.get("model", {})
     if key == "init":
+        kind = _kind(tree, "model", start.config.kind)
+        if kind != start.config.kind:
+            raise RecipeError(
+                f'the weights are of model.kind = "{start.config.kind}", and the recipe has model.kind = "{kind}"',
+                where=f"{path}: {key}",
+                right="[model] left out: it is then that of the weights; or weights of that kind",
+            )
         model = {**asdict(start.config), **model}
     elif isinstance(start.config, ElmoConfig | BertConfig):
         model = {**model, "features": asdict(start.config)}

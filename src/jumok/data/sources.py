@@ -114,6 +114,8 @@ class LabelledData(WindowedData):
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))
+        if self.label in (self.text, self.pair):
+            raise ValueError(f"label must be another column than what is read (got {self.label!r})")
         if not self.separator.strip():
             raise ValueError("separator must be something else than white space, which labels may have")
 

@@ -11,6 +11,7 @@ from jumok.data.sources import DocumentData, LabelledData, ParallelData, TaggedD
 from jumok.doctor.documents import examine_documents
 from jumok.doctor.faults import Faults, examine_bytes, examine_columns
 from jumok.doctor.findings import Finding, finding, worst_first
+from jumok.doctor.judgements import JUDGED, examine_judgements
 from jumok.doctor.kinds import FileKind, kind_of_files
 from jumok.doctor.outputs import examine_outputs
 from jumok.doctor.pairs import examine_pairs, examine_parallel_files
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from jumok.tasks.targets import Predicts
 
 __all__ = [
+    "JUDGED",
     "Finding",
     "examine_data",
     "examine_documents",
+    "examine_judgements",
     "examine_outputs",
     "examine_pairs",
     "examine_parallel_files",
@@ -92,7 +95,8 @@ def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts") -> lis
         tables = [path for path in paths if not path.name.lower().removesuffix(".gz").endswith(".jsonl")]
         findings = [finding for path in tables for finding in examine_columns(path)]
     separator = data.separator if isinstance(data, LabelledData) else "|"
-    faults = Faults(data.kind, f"; no label at all is written {separator!r}" if predicts == "labels" else "")
+    hint = f"; no label at all is written {separator!r}" if predicts == "labels" else ""
+    faults = Faults(data.kind, hint, skipped=isinstance(data, LabelledData) and data.when_wrong == "skip")
     splits: dict[str, Iterator[OneText]]
     splits = {split: texts_of(data, split, seed=seed, wrong=faults.add) for split in SPLITS if data.exists(split)}
     found = examine_texts(splits, language=data.language, predicts=predicts, separator=separator, faults=faults)

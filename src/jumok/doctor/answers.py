@@ -7,7 +7,8 @@ from math import inf
 
 import numpy as np
 
-from jumok.doctor.findings import Finding, Rule, Tally, count_words, finding, folded, hash_of, judge, listed
+from jumok.doctor.findings import Finding, Rule, Tally, count_words, finding, folded, hash_of, judge
+from jumok.errors import listed
 from jumok.score.answers import normalised
 from jumok.text.annotated import Choice, Question
 

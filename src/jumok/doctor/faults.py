@@ -1,6 +1,7 @@
 """Examples that cannot be read: a reader stops at the first of them, the doctor counts them all."""
 
 from collections import Counter, defaultdict
+from math import inf
 from pathlib import Path
 
 from jumok.doctor.findings import Finding, Rule, Tally, judge
@@ -19,6 +20,8 @@ _RULES: dict[str, Rule] = {
         " them, or separate the columns by tabs"),
     "unreadable": ("unreadable", 0, 0, "{things} that cannot be read", "Training stops at the first: mend them, or"
         " leave them out. Right would be {right}"),
+    "skipped": ("unreadable", 0.05, inf, "{things} that cannot be read", "Training leaves them out, as data.when_wrong"
+        " says. Right would be {right}"),
     "offsets": ("offsets", 0, 0, "{things} whose offsets do not fit the text", "Training stops at the first: count"
         f" {_CHARACTERS}, end exclusive, in the text as the file has it, or leave them out"),
     "shifted_offsets": ("offsets", 0, 0, "{things} whose marked words stand elsewhere in the text ({shifts})",
@@ -42,8 +45,9 @@ _THINGS = {
 class Faults:
     """The examples that cannot be read, of one split or of several that are read from the same files."""
 
-    def __init__(self, kind: str, hint: str = "") -> None:
-        self._kind, self._hint = kind, hint
+    def __init__(self, kind: str, hint: str = "", *, skipped: bool = False) -> None:
+        """`skipped` are those that training leaves out."""
+        self._kind, self._hint, self._rule = kind, hint, "skipped" if skipped else "unreadable"
         self._known: set[tuple[str | None, str]] = set()
         self._tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
         self._shifts: Counter[int] = Counter()
@@ -53,7 +57,7 @@ class Faults:
         if (key := (error.where, error.what)) in self._known:
             return
         self._known.add(key)
-        rule, right, what = "unreadable", error.right or "", error.what
+        rule, right, what = self._rule, error.right or "", error.what
         if isinstance(error, OffsetError):
             rule, right = "answers" if self._kind == "questions" else "offsets", ""
             if error.shift is not None:

@@ -72,10 +72,6 @@ def _shortened(text: str) -> str:
     return text if len(text) <= 80 else f"{text[:79]}…"
 
 
-def listed(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
-
-
 def worst_first(findings: list[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: (("error", "warning", "note").index(finding.severity), -finding.share))
 

@@ -104,7 +104,10 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
                 return LabelledData(train=train, text="sentence", header=_COLA, language=language)
             _refuse_unknown_header(path, rows)
         case "csv":
-            header = next(csv.reader(_lines(path)), [])
+            try:
+                header = next(csv.reader(_lines(path)), [])
+            except csv.Error as error:
+                raise InputError(f"not CSV: {error}", where=f"{path}:1", right=SHAPES["SWAG"]) from error
             if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
                 right = f"{SHAPES['SWAG']}; of other tables a .tsv file with a header, such as text and label"
                 raise InputError(f"a CSV of no known kind: no column {missing}", where=path, right=right)

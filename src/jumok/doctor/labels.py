@@ -6,13 +6,16 @@ from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 
-from jumok.doctor.findings import Finding, Rule, Tally, example, finding, hash_of, judge, listed
+from jumok.doctor.findings import Finding, Rule, Tally, example, finding, hash_of, judge
 from jumok.doctor.numbers import number_of
+from jumok.errors import listed
 from jumok.score.tagging import spans
 from jumok.text.annotated import Marked, Related
 from jumok.text.labelled import Labelled, Tagged
 
 _RARE = 0.2  # of the share that each label would have if all had the same
+_FEW = 5  # examples of a label, in data that has room for more
+_MANY = 100
 _RARE_ADVICE = "A model may never say them, and a score over all hardly shows it: look at each F1, or collect more"
 
 _DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
@@ -134,7 +137,8 @@ class Labels:
         if train is None:
             if len(counts) == 1 and not marks_spans:
                 findings = about("only_one", [*counts], total, total)
-            rare = [label for label, n in relations.items() if n < _RARE * total / len(relations)]
+            least = max(_RARE * total / len(relations), _FEW if total >= _MANY else 0) if relations else 0
+            rare = [label for label, n in relations.items() if n < least]
             count = sum(relations[label] for label in rare)
             findings += about("rare_type" if marks_spans else "rare", rare, count, total)
             alike = _alike(counts)

@@ -76,6 +76,8 @@ _RULES: dict[str, Rule] = {
         " little from them: remove them, if they are not meant"),
     "same": ("overlap", 0.005, 0.05, "{split} {things} that are also in {earlier}", "Scores on {split} will reward"
         " memory: remove these {things} from {earlier}"),
+    "same_short": ("overlap", 0.2, 0.5, "short {split} {things} that are also in {earlier}", "A few may well recur, as"
+        " headings do; if there are many, scores on {split} will reward memory: remove them from {earlier}"),
     "same_text": ("overlap", 0.01, inf, "{split} {things} that are in {earlier} with another {answer}", "What"
         " is learned there is wrong here: decide which is right, and keep these {things} in one of the splits"),
     "same_context": ("overlap", 0.02, inf, "{split} {things} whose text has others in {earlier}", "What is"
@@ -125,6 +127,8 @@ class Compared:
     context: int | None
     """of a text that may have several examples"""
     said: Hashable
+    short: bool = False
+    """whether it may well recur"""
 
 
 def texts_of(data: OneTextData, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[OneText]:
@@ -197,6 +201,7 @@ class _Split:
         self._texts: dict[int, tuple[Any, ...]] = {}
         """what is said of each text: more than one thing if there is a contradiction"""
         self._contexts: set[int] = set()
+        self._short: set[int] = set()
         self._words, self._characters = array("l"), array("l")
 
     def examine(self, example: OneText) -> Compared | None:
@@ -225,10 +230,15 @@ class _Split:
         short = (
             isinstance(example, Tagged | Marked | PlainLine) and count_words(" ".join(WORD.findall(parts[0]))) < _SHORT
         )
-        return None if said is None or short else self._compare(example, parts, said)
+        if short:
+            self._short.add(text := hash_of(parts[0]))
+            return Compared(text, None, said, short=True)
+        return None if said is None else self._compare(example, parts, said)
 
     def has(self, other: Compared) -> str | None:
         """The rule of an example of another split that is here, too."""
+        if other.short:
+            return "same_short" if other.text in self._short else None
         if (here := self._texts.get(other.text)) is not None:
             agree = self.said.agree if self.said else eq
             return "same" if any(agree(said, other.said) for said in here) else "same_text"

@@ -53,8 +53,10 @@ class _Bayes:
         """texts of each label"""
         self._texts = np.zeros(BUCKETS)
         """and of each feature"""
-        self._pairs, self._both = np.zeros(0, dtype=np.int64), np.zeros(0)
-        """feature * width + label, in order, and the texts that have the two"""
+        self._pairs: Array = np.zeros(0, dtype=np.int64)
+        """feature * width + label, in order"""
+        self._both: Array = np.zeros(0)
+        """texts that have the two"""
         self._new: list[Array] = []
         self._waiting = 0
 

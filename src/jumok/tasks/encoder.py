@@ -15,7 +15,7 @@ from jumok.errors import InputError
 from jumok.models import Bert, BertPretraining
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody, place
+from jumok.tasks.predict import Done, nobody, place, refuse_one_text
 from jumok.tasks.pretraining import DEV_SEED, FRAME, PretrainingConfig, Reader, judge, read_passages, summary
 from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -70,6 +70,7 @@ class Encoder:
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answer]:
         """Answers in the order of the texts; `options` are fields of AskConfig."""
+        refuse_one_text(texts)
         config = read_config(AskConfig, options, what="the question", path="")
         answers: list[Answer] = []
         with torch.inference_mode():

@@ -22,7 +22,7 @@ from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.significance import Comparison, Values, compare, score_with_interval
 from jumok.tasks.batch import pad
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.predict import Done, nobody, place, stored_decoding, wanted_decoding
+from jumok.tasks.predict import Done, nobody, place, refuse_one_text, stored_decoding, wanted_decoding
 from jumok.text.documents import Sentence
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
@@ -227,6 +227,7 @@ class Generator:
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Generated]:
         """Every text and what may come after it; `options` replace fields of the recipe's [decode]."""
+        refuse_one_text(texts)
         decode = wanted_decoding(self.decode, options, attends=False)
         model, outputs = self.models[0], []
         for text in texts:

@@ -39,8 +39,15 @@ def place(text: str) -> str | None:
     return text.where if isinstance(text, Line) else None
 
 
+def refuse_one_text(texts: Sequence[str]) -> None:
+    """A text is a sequence of texts, too: of its characters."""
+    if isinstance(texts, str):
+        raise InputError("one text, where a list of texts is wanted", right=f"[{texts[:30]!r}]")
+
+
 def line_places(texts: Sequence[str]) -> list[str]:
     """Where each text was read, or which one it is of those that were given."""
+    refuse_one_text(texts)
     return [place(text) or f"line {number}" for number, text in enumerate(texts, start=1)]
 
 

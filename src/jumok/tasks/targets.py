@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.errors import DataError
+from jumok.errors import DataError, listed
 from jumok.score.classification import compare_classes, quick_scores, score_classes, temperature_for
 from jumok.score.classification import temperature_for_labels as temperature_for_several
 from jumok.score.labels import compare_labels, quick_labels, score_labels
@@ -95,7 +95,7 @@ def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
 def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
     if label not in labels:
         what = f"the label {label!r} does not occur in the training data"
-        raise DataError(what, where=where, right=f"one of {', '.join(labels)}")
+        raise DataError(what, where=where, right=f"one of {listed([*labels], FEW_LABELS)}")
     return labels[label]
 
 
@@ -236,7 +236,8 @@ class Numbers:
         size = float(np.abs(values).max())
         mean, deviation = float(values.mean()), float((values / (size or 1.0)).std()) * size
         if deviation == 0.0:
-            return cls(mean, 1.0)
+            right = "at least two numbers to tell apart"
+            raise DataError(f"no number but {mean:g} in the training data", where=where, right=right)
         if not 1e-30 < deviation < 1e30 or abs(mean) > 1e6 * deviation:
             what = f"the numbers, about {mean:.6g}, differ by {deviation:.3g}: no model could say that"
             raise DataError(what, where=where, right="the same numbers less a constant, or in another unit")

@@ -20,7 +20,7 @@ from jumok.models import EncoderDecoder
 from jumok.score.significance import Comparison
 from jumok.score.translation import bleu_by_length, compare_translations, score_translations
 from jumok.tasks.batch import pad
-from jumok.tasks.predict import Done, nobody, place, stored_decoding, wanted_decoding, warn_if_longer
+from jumok.tasks.predict import Done, nobody, place, refuse_one_text, stored_decoding, wanted_decoding, warn_if_longer
 from jumok.text.formats import Pair
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
@@ -84,6 +84,7 @@ class Translator:
         An empty text gives an empty output without asking the model. `prefixes` are beginnings that the outputs
         have to have; `done` is told how many texts have been finished since it was told last.
         """
+        refuse_one_text(texts)
         attends = all(model.config.attends for model in self.models)
         decode = wanted_decoding(self.decode, options, attends=attends)
         sources = [self.tokenizers.encode_source(text) for text in texts]

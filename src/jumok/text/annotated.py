@@ -320,5 +320,7 @@ def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
             header = row
             if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
                 raise DataError(f"no column {missing}", where=where, right=_SWAG)
+            if several := ", ".join(name for name in dict.fromkeys(header) if name and header.count(name) > 1):
+                raise DataError(f"more than one column {several}", where=where, right="a name of its own for each")
     except csv.Error as error:
         raise DataError(f"not CSV: {error}", where=f"{path}:{rows.line_num}", right=_SWAG) from error

@@ -33,7 +33,19 @@ class Pair:
 def read_lines(path: Path, *, charset: str = "utf-8") -> Iterator[str]:
     """The lines of a file, without their ends: only "\\n" and "\\r\\n" end a line."""
     with _opened(path) as stream:
-        yield from decoded(stream, str(path), charset=charset)
+        yield from decoded(_with_line_ends(stream, path), str(path), charset=charset)
+
+
+def _with_line_ends(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
+    """The lines of a file, unless what it has are no lines to begin with."""
+    for number, line in enumerate(lines):
+        if number == 0 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            right = "UTF-8, e.g. by iconv -f UTF-16 -t UTF-8"
+            raise DataError("the file is UTF-16", where=path, right=right)
+        if number == 0 and not line.endswith(b"\n") and line.count(b"\r") > 1:
+            right = "lines that end with LF or CR LF, e.g. by tr '\\r' '\\n'"
+            raise DataError("the lines end with CR alone", where=path, right=right)
+        yield line
 
 
 def decoded(lines: Iterable[bytes], name: str, *, first: int = 1, charset: str = "utf-8") -> Iterator[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import dropwhile
 from pathlib import Path
 
-from jumok.errors import DataError
+from jumok.errors import DataError, listed
 from jumok.text.faults import Wrong, read_each, refuse
 from jumok.text.formats import read_lines
 from jumok.text.normalise import clean_label
@@ -86,7 +86,7 @@ def read_columns(
 
 def _places(columns: list[str], names: list[str], where: str) -> list[int]:
     if missing := ", ".join(name for name in names if name not in columns):
-        right = f"a header with these columns; it has {', '.join(columns)}"
+        right = f"a header with these columns, separated by tabs; it has {listed(columns, 20)[:500]}"
         raise DataError(f"no column {missing}", where=where, right=right)
     if several := ", ".join(name for name in names if columns.count(name) > 1):
         raise DataError(f"more than one column {several}", where=where, right="a name of its own for each")
@@ -106,8 +106,11 @@ def read_tagged(path: Path, *, wrong: Wrong = refuse) -> Iterator[Tagged]:
             if len(columns) < 2 or not columns[0].strip() or not columns[-1].strip():
                 right = "a word, perhaps more columns, and a tag, separated by spaces or tabs"
                 raise DataError(f"no word with a tag: {line[:60]!r}", where=f"{path}:{number}", right=right)
+            tag = clean_label(columns[-1])
+            if tag in ("B-", "I-", "E-", "S-"):
+                raise DataError(f"the tag {tag} has no type", where=f"{path}:{number}", right=f"such as {tag}PER, or O")
             words.append(columns[0])
-            tags.append(clean_label(columns[-1]))
+            tags.append(tag)
         return Tagged(words, tags, f"{path}:{sentence[0][0]}")
 
     return read_each(tagged_lines(path), read, wrong)

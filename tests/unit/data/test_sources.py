@@ -556,6 +556,12 @@ def test_a_separator_is_not_part_of_what_is_read(tmp_path: Path) -> None:
         read_config(LabelledData, {"separator": " "}, what="[data]")
 
 
+@pytest.mark.parametrize("columns", [{"pair": "label"}, {"text": "label"}])
+def test_what_is_to_be_told_is_not_among_what_is_read(columns: dict[str, str]) -> None:
+    with pytest.raises(RecipeError, match="label must be another column than what is read"):
+        read_config(LabelledData, columns, what="[data]")
+
+
 @pytest.mark.parametrize("packed", [False, True])
 def test_tagged_files_are_columns_or_marks_by_their_name(tmp_path: Path, packed: bool) -> None:
     line = json.dumps({"text": "서울에서", "spans": [{"start": 0, "end": 2, "label": "LOC"}]}).encode()

@@ -137,5 +137,9 @@ def test_the_recipes_of_glue_are_examined_as_they_are(
     said = doctor(recipe)
     assert "note: counts" in said
     assert "cannot be read" not in said
-    assert f"{tmp_path}/few.tsv:4  4 columns" in doctor(recipe, "--set", 'data.train=["few.tsv"]')
+    said = doctor(recipe, "--set", 'data.train=["few.tsv"]')
+    assert f"{tmp_path}/few.tsv:4  4 columns" in said
+    assert "Training leaves them out, as data.when_wrong says" in said
+    refused = doctor(recipe, "--set", 'data.train=["few.tsv"]', "--set", "data.when_wrong=refuse")
+    assert "Training stops at the first" in refused
     assert "--set with a recipe" in doctor(str(tmp_path / "few.tsv"), "--set", "seed=3")

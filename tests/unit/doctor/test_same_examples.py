@@ -91,3 +91,18 @@ def test_other_entities_of_a_sentence_are_another_example_of_the_same_text() -> 
 def test_other_questions_on_a_context_of_train() -> None:
     splits = {"train": [asked("Mina", "p:1")], "test": [asked("Omar", "p:2", question="Who is paid?")]}
     assert found(examine_texts(splits), "overlap") == [["p:2"]]
+
+
+@pytest.mark.parametrize(("n_same", "severity"), [(1, "note"), (3, "warning"), (8, "error")])
+def test_short_sentences_may_recur_but_not_all_of_them(n_same: int, severity: str) -> None:
+    def sentences(words: Iterable[str], file: str) -> list[OneText]:
+        return [Tagged([word, "runs"], ["O", "O"], f"{file}:{i}") for i, word in enumerate(words)]
+
+    train = sentences("abcdefghij", "train")
+    findings = examine_texts(
+        {"train": train, "test": sentences([*"abcdefghij"[:n_same], *"klmnopqrst"[n_same:]], "test")}
+    )
+    (overlap,) = (finding for finding in findings if finding.kind == "overlap")
+    assert (overlap.count, overlap.severity) == (n_same, severity)
+    assert overlap.examples[0].startswith("test:0  a runs")
+    assert not [finding for finding in findings if finding.kind == "duplicate"]

@@ -192,6 +192,20 @@ def test_a_tab_is_white_space_to_a_judge_of_single_texts(runs):
     assert [word for word, _ in one.words] == ["the", "sun"]
 
 
+def test_a_table_is_no_list_of_pairs(runs):
+    """Its other columns would be read as a part of the second text, the label among them."""
+    with pytest.raises(InputError, match="4 texts or columns with tabs between them: '7") as caught:
+        runs("pair").predictor.predict(["the sun\tthe moon", "7\tthe sun\tthe moon\tx"])
+    assert caught.value.where == "line 2"
+
+
+def test_a_single_string_is_no_list_of_texts(runs):
+    for task in ("classification", "verbal"):
+        with pytest.raises(InputError, match="a list of texts is wanted") as caught:
+            runs(task).predictor("the sun")
+        assert caught.value.right == "['the sun']"
+
+
 def test_a_text_has_an_end_and_a_pair_two():
     one, two = LETTERS.encode("ab"), LETTERS.encode("c")
     long = LongTexts(100)
@@ -373,7 +387,7 @@ def test_an_ensemble_is_the_mean_of_its_models():
 @pytest.mark.parametrize("task", ["classification", "labels", "number", "pair", "verbal"])
 @pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
 def test_no_string_is_too_strange(runs, task):
-    texts = [f"{text}\tthe sun" for text in HOSTILE] if task == "pair" else HOSTILE
+    texts = [f"{text.strip(chr(9))}\tthe sun" for text in HOSTILE] if task == "pair" else HOSTILE
     found = runs(task).predictor.predict(texts)
     assert len(found) == len(texts)
     for output in found:

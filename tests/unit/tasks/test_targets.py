@@ -53,7 +53,19 @@ def test_targets_are_learned_from_the_training_data():
 def test_numbers_are_told_by_how_far_they_are_from_their_mean(values):
     found = Numbers.of([Labelled("", None, repr(value), "x") for value in values])
     assert (found.mean, found.deviation) == pytest.approx((np.mean(values), np.std(values)), rel=1e-9)
-    assert Numbers.of([Labelled("", None, "7", "x")] * 3) == Numbers(7.0, 1.0)
+
+
+def test_one_number_is_nothing_to_tell_apart():
+    with pytest.raises(DataError, match="no number but 7 in the training data") as caught:
+        Numbers.of([Labelled("", None, "7", "x")] * 3, where="file.tsv")
+    assert caught.value.where == "file.tsv"
+
+
+def test_of_thousands_of_labels_an_error_names_a_few():
+    with pytest.raises(DataError, match="'new' does not occur") as caught:
+        Classes([f"label {i}" for i in range(5000)]).gold([Labelled("", None, "new", "x")])
+    assert caught.value.right.startswith("one of label 0, label 1, ")
+    assert caught.value.right.endswith(" and 4,980 more")
 
 
 @pytest.mark.parametrize("values", [[1.7e9, 1.7e9 + 3], [1e200, 2e200], [1e-200, 2e-200]])

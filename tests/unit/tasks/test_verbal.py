@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from jumok.errors import DataError
+from jumok.errors import DataError, RecipeError
 from jumok.hub.folder import obstacle, read_model
 from jumok.models import Gpt, GptConfig
 from jumok.prepare import prepare
-from jumok.recipe import parse_recipe
+from jumok.recipe import load_recipe, parse_recipe
 from jumok.tasks.classifier import Classifier
 from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.verbal import classify_in_words, encode_prompt, label_ids
@@ -181,3 +181,24 @@ def test_the_folder_opens_as_a_language_model_in_transformers(runs):
         shares = np.exp(logs) / np.exp(logs).sum()
         (found,) = predictor.predict([text])
         assert list(found.probabilities.values()) == pytest.approx(shares.tolist(), abs=1e-4)
+
+
+def test_weights_of_another_kind_of_model_are_refused_before_training(runs, tmp_path):
+    """Else the vocabulary would be GPT's, and the model one that nobody can open."""
+    task = '[task]\nkind = "classification"\n[data]\nkind = "toy_reviews"\nmax_len = 16\n'
+    path = tmp_path / "recipe.toml"
+    begin = f'init = "{runs("verbal").folder}"\n{task}'
+    path.write_text(begin, "utf-8")
+    assert load_recipe(path).model.kind == "gpt"
+    path.write_text(f'{begin}[model]\nkind = "bert"\n', "utf-8")
+    with pytest.raises(RecipeError, match='weights are of model.kind = "gpt".*has model.kind = "bert"') as caught:
+        load_recipe(path)
+    assert caught.value.where == f"{path}: init"
+
+
+def test_a_body_that_learned_nothing_and_never_will_is_noted(tmp_path):
+    path = tmp_path / "recipe.toml"
+    text = '[task]\nkind = "classification"\n[data]\nkind = "toy_reviews"\n[model]\nkind = "rnn"\n'
+    path.write_text(f'{text}[train]\ntransfer = {{ mode = "frozen" }}\n', "utf-8")
+    with pytest.warns(UserWarning, match="without init what is below it has learned nothing"):
+        load_recipe(path)

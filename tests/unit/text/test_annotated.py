@@ -413,6 +413,7 @@ def test_choices_in_jsonl(write: Write, name: str) -> None:
     [
         ([[name for name in SWAG if name != "label"], ROW[:-1]], 1, "no column label"),
         ([SWAG[:8] + SWAG[-1:]], 1, "no column ending1"),
+        ([[*SWAG, "label"], [*ROW, "1"]], 1, "more than one column label"),
         ([["sentence", "label"]], 1, "no column sent1, sent2, ending0, ending1"),
         ([SWAG, [*ROW[:-1], "4"]], 2, "the label is '4'"),
         ([SWAG, [*ROW[:-1], "-1"]], 2, "the label is '-1'"),

@@ -68,6 +68,24 @@ class TestLines:
         assert list(read_lines(write("a.txt", "\ufeffa\n\ufeffb\n"))) == ["a", "\ufeffb"]
         assert list(read_lines(write("a.gz", "\ufeff"))) == []
 
+    @pytest.mark.parametrize("name", ["a.txt", "a.gz"])
+    @pytest.mark.parametrize(
+        ("content", "what"),
+        [
+            (b"text\tlabel\rgood\t1\rbad\t0", "the lines end with CR alone"),
+            (b"one\rtwo\r", "the lines end with CR alone"),
+            ("\ufeff가\n나\n".encode("utf-16-le"), "the file is UTF-16"),
+            ("\ufeffa\n".encode("utf-16-be"), "the file is UTF-16"),
+        ],
+    )
+    def test_a_file_without_lines_to_begin_with(self, write: Write, name: str, content: bytes, what: str) -> None:
+        path = write(name, content)
+        refused(read_lines(path), what, str(path))
+
+    def test_a_carriage_return_within_the_only_line_is_text(self, write: Write) -> None:
+        assert list(read_lines(write("a.txt", "so\rit is"))) == ["so\rit is"]
+        assert list(read_lines(write("b.txt", "so\rit\ris\nhere"))) == ["so\rit\ris", "here"]
+
     def test_korean_stays_decomposed(self, write: Write) -> None:
         decomposed = unicodedata.normalize("NFD", "한국어")
         assert list(read_lines(write("a.txt", decomposed))) == [decomposed] != ["한국어"]

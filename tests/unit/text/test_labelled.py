@@ -404,3 +404,11 @@ def test_real_tables(name: str, columns: dict[str, str], rows: int, labels: int 
 def test_real_sentences(name: str, count: int, words: int) -> None:
     found = sentences(data(name))
     assert (len(found), sum(len(sentence) for sentence, _ in found)) == (count, words)
+
+
+@pytest.mark.parametrize("tag", ["B-", "I-", "E-", "S-"])
+def test_a_tag_without_a_type(write: Write, tag: str) -> None:
+    path = write(f"a O\nb {tag}\n", "a.conll")
+    with pytest.raises(DataError, match=f"the tag {tag} has no type") as caught:
+        list(read_tagged(path))
+    assert caught.value.where == f"{path}:2"

@@ -1,0 +1,69 @@
+"""What is wrong with what a model says of texts: their labels, entities, relations and answers."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from math import inf
+from typing import Any
+
+from jumok.doctor.findings import Finding, Rule, Tally, finding, judge, worst_first
+from jumok.errors import listed
+from jumok.score.relations import relation_of
+from jumok.text.annotated import Choice, Marked, Question, Related
+from jumok.text.labelled import Labelled, Tagged
+
+# fmt: off
+_RULES: dict[str, Rule] = {
+    "ignores_input": ("ignores_input", 0, 0, "texts of which one and the same is said ({said!r})", "The model ignores"
+        " its input: lower the learning rate, train longer, and look at the labels"),
+    "never_right": ("never_right", 0, inf, "labels of which nothing is found ({labels})", "A score over all hardly"
+        " shows it: collect more of them, train longer, or let rare ones weigh more (task.class_weights)"),
+}
+# fmt: on
+JUDGED = Labelled | Tagged | Marked | Related | Question | Choice
+_ENOUGH = 10  # texts, of which it is no accident any more
+
+
+def examine_judgements(
+    examples: Sequence[Any], outputs: Sequence[str], result: Mapping[str, Any], *, split: str = ""
+) -> list[Finding]:
+    """What shows in the outputs for a split and in their scores, baselines beside them; worst first."""
+    begin = f"{split}: " if split else ""
+    findings = [*_below_baselines(result, begin)]
+    gold: dict[str, Tally] = defaultdict(Tally)
+    for example in examples:
+        for label in {*_labels(example)}:
+            gold[label].add(example.where, label)
+    said = Counter(outputs)
+    if len(said) == 1 and len(outputs) >= _ENOUGH and len(gold) != 1:
+        tally = Tally(len(outputs), [example.where for example in examples[:5]])
+        findings += judge(_RULES["ignores_input"], tally, len(outputs), {"said": outputs[0][:60]}, begin=begin)
+    zero = [name.removeprefix("f1_") for name, score in result["scores"].items() if score["value"] == 0]
+    if missed := [label for label in zero if label in gold]:
+        tally = Tally(sum(gold[label].count for label in missed), [gold[label].examples[0] for label in missed[:5]])
+        findings += judge(_RULES["never_right"], tally, len(examples), {"labels": listed(missed)}, begin=begin)
+    return worst_first(findings)
+
+
+def _labels(example: Any) -> Iterator[str]:
+    """What a person has said of an example, or the types of the entities that they found in it."""
+    match example:
+        case Labelled():
+            yield example.label
+        case Related():
+            yield relation_of(example.label)
+        case Tagged():
+            yield from (tag[2:] for tag in example.tags if tag[1:2] == "-")
+        case Marked():
+            yield from (mark.label for mark in example.marks)
+
+
+def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]:
+    for name, scores in result.get("baselines", {}).items():
+        pairs = {metric: (result["scores"][metric]["value"], than) for metric, than in scores.items()}
+        if pairs and all(value <= than for value, than in pairs.values()):
+            known = ", ".join(f"{metric} {value:.2f} and {than:.2f}" for metric, (value, than) in pairs.items())
+            message = (
+                f"{begin}no better than the baseline, {name.replace('_', ' ')} ({known}). Lower the learning rate,"
+            )
+            message += " train longer, or take the baseline."
+            yield finding("baseline", "error" if name == "majority" else "warning", 1, 1, message)

@@ -1,0 +1,82 @@
+"""What shows in the labels, entities and answers that a model gives, and in their scores."""
+
+from typing import Any
+
+import pytest
+
+from jumok.doctor import Finding, examine_judgements
+from jumok.text.annotated import Entity, Mark, Marked, Question, Related
+from jumok.text.labelled import Labelled, Tagged
+
+LABELS = "ab" * 10
+
+
+def texts(labels: str) -> list[Labelled]:
+    return [Labelled(f"text {i}", None, label, f"p:{i}") for i, label in enumerate(labels)]
+
+
+def scored(**scores: float) -> dict[str, Any]:
+    return {"scores": {name: {"value": value} for name, value in scores.items()}}
+
+
+def kinds(findings: list[Finding]) -> list[tuple[str, str]]:
+    return [(finding.kind, finding.severity) for finding in findings]
+
+
+def test_a_model_that_learned_is_well() -> None:
+    result = scored(accuracy=90, f1_a=91, f1_b=89)
+    result["baselines"] = {"majority": {"accuracy": 50.0}, "bag_of_words": {"accuracy": 80.0}}
+    assert examine_judgements(texts(LABELS), list(LABELS), result) == []
+
+
+def test_a_model_that_says_the_same_of_everything() -> None:
+    (found,) = examine_judgements(texts(LABELS), ["a"] * 20, scored(accuracy=50), split="dev")
+    assert (found.kind, found.severity, found.count) == ("ignores_input", "error", 20)
+    assert found.message.startswith("dev: texts of which one and the same is said ('a'): 20 of 20")
+    assert examine_judgements(texts("a" * 20), ["a"] * 20, scored(accuracy=100)) == []
+    assert examine_judgements(texts("ab"), ["a"] * 2, scored(accuracy=50)) == []
+
+
+def test_an_answerer_that_never_answers() -> None:
+    asked = [Question(f"{i}", "who?", "Ada", [("Ada", 0)], f"q:{i}") for i in range(12)]
+    assert kinds(examine_judgements(asked, [""] * 12, scored(answer_f1=0))) == [("ignores_input", "error")]
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "macro_f1", "expected"),
+    [
+        (40, 30, [("baseline", "error"), ("baseline", "warning")]),
+        (70, 30, [("baseline", "warning")]),
+        (70, 90, []),
+        (80, 79, [("baseline", "warning")]),
+    ],
+)
+def test_what_is_no_better_than_a_baseline(accuracy: float, macro_f1: float, expected: list[tuple[str, str]]) -> None:
+    result = scored(accuracy=accuracy, macro_f1=macro_f1)
+    result["baselines"] = {
+        "majority": {"accuracy": 50.0, "macro_f1": 33.3},
+        "bag_of_words": {"accuracy": 80.0, "macro_f1": 79.0},
+    }
+    findings = examine_judgements(texts(LABELS), list(LABELS), result)
+    assert kinds(findings) == expected
+    assert all("accuracy" in finding.message and "macro_f1" in finding.message for finding in findings)
+
+
+def test_labels_of_which_nothing_is_found() -> None:
+    """One that nobody has given is none of them."""
+    (found,) = examine_judgements(texts("aab" * 5), ["a", "c"] * 7 + ["a"], scored(f1_a=60, f1_b=0, f1_c=0))
+    assert (found.kind, found.severity, found.count, found.examples) == ("never_right", "warning", 5, ["p:2  b"])
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        Tagged(["Ada", "Bo"], ["B-PER", "I-PER"], "p:1"),
+        Marked("Ada Bo", [Mark(0, 3, "PER")], "p:1"),
+        Related("Ada Bo", Entity(0, 3, ""), Entity(4, 6, ""), "PER(e2,e1)", "p:1"),
+    ],
+    ids=["tagged", "marked", "related"],
+)
+def test_entities_and_relations_of_which_nothing_is_found(example: Any) -> None:
+    (found,) = examine_judgements([example], ["x"], scored(f1_PER=0, f1_LOC=0))
+    assert found.message.startswith("labels of which nothing is found (PER): 1 of 1")
