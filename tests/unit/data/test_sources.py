@@ -159,7 +159,7 @@ def test_labelled_data_reads_the_columns_it_names(tmp_path: Path) -> None:
     assert len(prints) == len(CHANGES)
 
 
-CHANGES: list[dict[str, Any]] = [{}, {"text": "a"}, {"pair": None}, {"label": "b"}]
+CHANGES: list[dict[str, Any]] = [{}, {"text": "a"}, {"pair": None}, {"label": "d"}]
 
 
 @each_kind
