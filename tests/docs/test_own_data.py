@@ -1,0 +1,65 @@
+"""docs/own-data.md: its files are read, its recipes fit them, and its table is what recipes take."""
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from jumok.prepare import prepare
+from jumok.recipe import FITTING, LABEL_METRICS, load_recipe, parse_recipe
+
+TEXT = (Path(__file__).parents[2] / "docs/own-data.md").read_text("utf-8")
+FILES = dict(re.findall(r"```\w+ (\S+)\n(.*?)```", TEXT, re.DOTALL))
+RECIPES = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", TEXT, re.DOTALL)]
+
+
+def merged(tree: dict[str, Any]) -> dict[str, Any]:
+    """The first recipe with what another says; its columns and shares are its own."""
+    whole = {**RECIPES[0], **tree, "train": {**RECIPES[0]["train"], **tree.get("train", {})}}
+    if "metric" not in tree.get("train", {}) and whole["task"]["kind"] == "choice":
+        whole["train"] = {**whole["train"], "metric": "perplexity"}
+    return whole
+
+
+def test_there_is_a_file_for_every_recipe() -> None:
+    assert {tree["data"]["train"][0] for tree in RECIPES} == FILES.keys() - {"names.conll"}
+    assert {tree.get("task", RECIPES[0]["task"])["kind"] for tree in RECIPES} == {
+        task for task in FITTING if task not in ("translation", "language_model", "pretraining")
+    }
+
+
+@pytest.mark.parametrize("tree", RECIPES, ids=lambda tree: tree["data"]["train"][0])
+def test_a_recipe_reads_its_file(tree: dict[str, Any], tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content, "utf-8")
+    whole = merged(tree)
+    files = [str(tmp_path / name) for name in whole["data"]["train"]]
+    whole["data"] = {**whole["data"], "train": files, "dev": files, "dev_share": 0, "test_share": 0}
+    recipe = parse_recipe(whole, where="own-data.md")
+    task = prepare(recipe, tmp_path / "cache")
+    assert len(task.train) == len(list(recipe.data.read("train", seed=1))) > 1
+
+
+def test_tags_in_columns_are_read_by_the_recipe_of_spans(tmp_path: Path) -> None:
+    (tmp_path / "names.conll").write_text(FILES["names.conll"], "utf-8")
+    tagging = next(tree for tree in RECIPES if tree.get("task", {}).get("kind") == "tagging")
+    whole = merged({**tagging, "data": {"kind": "tagged", "train": [str(tmp_path / "names.conll")]}})
+    examples = list(parse_recipe(whole, where="own-data.md").data.read("train", seed=1))
+    assert [example.tags for example in examples] == [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["O", "O"]]  # type: ignore[union-attr]
+
+
+def test_the_first_recipe_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "reviews.tsv").write_text(FILES["reviews.tsv"], "utf-8")
+    (tmp_path / "recipe.toml").write_text(re.search(r"```toml\n(.*?)```", TEXT, re.DOTALL)[1], "utf-8")  # type: ignore[index]
+    assert load_recipe(tmp_path / "recipe.toml").data.files("train") == [str(tmp_path / "reviews.tsv")]  # type: ignore[union-attr]
+
+
+def test_the_metrics_are_those_that_recipes_take() -> None:
+    rows = dict(re.findall(r"^\| (\w[^|]*?) \| ([a-z0-9_, ]+) \|$", TEXT, re.MULTILINE))
+    told = {task: metrics.split(", ") for task, metrics in rows.items() if task != "task"}
+    expected = {f'classification, `predicts = "{kind}"`': LABEL_METRICS[kind] for kind in ("labels", "number")}
+    expected["classification, a class"] = LABEL_METRICS["class"]
+    expected |= {task: FITTING[task][2] for task in ("tagging", "relation", "answering", "choice")}
+    assert told == expected
