@@ -20,6 +20,7 @@ _RULES: dict[str, Rule] = {
 }
 # fmt: on
 JUDGED = Labelled | Tagged | Marked | Related | Question | Choice
+_LOWER_IS_BETTER = {"mean_absolute_error"}
 _ENOUGH = 10  # texts, of which it is no accident any more
 
 
@@ -60,10 +61,14 @@ def _labels(example: Any) -> Iterator[str]:
 def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]:
     for name, scores in result.get("baselines", {}).items():
         pairs = {metric: (result["scores"][metric]["value"], than) for metric, than in scores.items()}
-        if pairs and all(value <= than for value, than in pairs.values()):
+        no_better = [
+            (value >= than) if metric in _LOWER_IS_BETTER else (value <= than)
+            for metric, (value, than) in pairs.items()
+        ]
+        if pairs and all(no_better):
             known = ", ".join(f"{metric} {value:.2f} and {than:.2f}" for metric, (value, than) in pairs.items())
             message = (
                 f"{begin}no better than the baseline, {name.replace('_', ' ')} ({known}). Lower the learning rate,"
             )
             message += " train longer, or take the baseline."
-            yield finding("baseline", "error" if name == "majority" else "warning", 1, 1, message)
+            yield finding("baseline", "warning" if name == "bag_of_words" else "error", 1, 1, message)

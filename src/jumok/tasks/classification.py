@@ -133,7 +133,7 @@ class ClassificationTask(OneTextTask[Labelled]):
         return evaluated(self.targets, believed, self.targets.gold(self.dev))
 
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """What the most frequent label, and a bag of words, would score."""
+        """What the most frequent label, or the mean, and a bag of words would score."""
         rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
         gold = self.targets.gold(examples)
         text, label = self.train.fields["text"], self.train.fields["label"]

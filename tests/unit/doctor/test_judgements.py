@@ -62,6 +62,14 @@ def test_what_is_no_better_than_a_baseline(accuracy: float, macro_f1: float, exp
     assert all("accuracy" in finding.message and "macro_f1" in finding.message for finding in findings)
 
 
+def test_an_error_is_better_if_it_is_lower() -> None:
+    result = scored(pearson=10, mean_absolute_error=1.5)
+    result["baselines"] = {"mean": {"pearson": 0.0, "mean_absolute_error": 1.4}, "bag_of_words": {"pearson": 9.0}}
+    assert examine_judgements(texts(LABELS), list(LABELS), result) == []
+    result["baselines"] = {"mean": {"pearson": 10.0, "mean_absolute_error": 1.4}}
+    assert kinds(examine_judgements(texts(LABELS), list(LABELS), result)) == [("baseline", "error")]
+
+
 def test_labels_of_which_nothing_is_found() -> None:
     """One that nobody has given is none of them."""
     (found,) = examine_judgements(texts("aab" * 5), ["a", "c"] * 7 + ["a"], scored(f1_a=60, f1_b=0, f1_c=0))

@@ -152,7 +152,21 @@ def test_of_several_labels_each_is_the_naive_bayes_of_scikit_learn(seed):
 def test_the_majority_of_labels_are_those_that_most_texts_have():
     train = examples([[1], [2], [3]], [[0, 1], [0], []])
     assert baselines(Several(["a", "b"]), train, [[[1]], [[2]]])["majority"].tolist() == [[True, False]] * 2
-    assert baselines(Numbers(), train, [[[1]]]) == {}
+
+
+def test_of_numbers_the_mean_and_the_words_of_those_that_are_far_from_it():
+    rng = np.random.default_rng(2)
+    targets = Numbers(mean=50.0, deviation=10.0)
+    rows = [rng.integers(0, 20, size=6).tolist() for _ in range(300)]
+    numbers = [50 + 4 * (sum(row) / 6 - 9.5) for row in rows]
+    train = [
+        (row, targets.stored(Labelled("", None, repr(n), ""))) for row, n in zip(rows[:250], numbers, strict=False)
+    ]
+    found = baselines(targets, train, [[row] for row in rows[250:]] + [[[99]]])
+    assert found["mean"].tolist() == [50.0] * 51
+    assert found["bag_of_words"][-1] == 50.0  # of what it does not know it says the mean
+    assert np.corrcoef(found["bag_of_words"][:-1], numbers[250:])[0, 1] > 0.8
+    assert baselines(targets, train, [])["bag_of_words"].tolist() == []
 
 
 def test_what_is_counted_in_parts_is_what_is_counted_at_once(monkeypatch):
