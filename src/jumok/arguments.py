@@ -1,6 +1,7 @@
 """What the command line's arguments stand for: runs, splits, columns, options, lines of input."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from io import BufferedReader
@@ -176,29 +177,28 @@ def predictions(
             note_long(long, n, became)
 
 
-def table_lines(predicted: Iterator[tuple[str, Any]], form: str) -> Iterator[str]:
+def table_lines(predictor: Predictor, predicted: Iterator[tuple[str, Any]], form: str) -> Iterator[str]:
     """The entities of each line, or its relations: a row each, with the line's number and characters."""
+    if not isinstance(predictor, Tagger | Relater):
+        what = "this run finds neither entities nor relations"
+        raise InputError(what, where="--table", right="a run of one of these")
+    if form == "tsv":  # also if nothing is found: an empty table has columns, too
+        yield "\t".join(["line", *(RELATION_COLUMNS if isinstance(predictor, Relater) else ENTITY_COLUMNS)])
     for number, (_, output) in enumerate(predicted, start=1):
-        rows = [{"line": number, **row} for row in table_rows(output)]
-        if form == "jsonl":
-            yield from (json.dumps(row, ensure_ascii=False) for row in rows)
-            continue
-        if number == 1:  # also if nothing is found: an empty table has columns, too
-            yield "\t".join(["line", *(RELATION_COLUMNS if isinstance(output, RelatedText) else ENTITY_COLUMNS)])
-        for row in rows:
-            yield "\t".join(str(value).replace("\t", " ").replace("\n", " ") for value in row.values())
+        for row in table_rows(output):
+            if form == "jsonl":
+                yield json.dumps({"line": number, **row}, ensure_ascii=False)
+            else:
+                yield "\t".join(re.sub(r"[\t\r\n]", " ", str(value)) for value in (number, *row.values()))
 
 
-def table_rows(output: Any) -> list[dict[str, Any]]:
-    match output:
-        case TaggedText():
-            return [dict(zip(ENTITY_COLUMNS, (*_entity(e), e.score), strict=True)) for e in output.entities]
-        case RelatedText():
-            return [
-                dict(zip(RELATION_COLUMNS, (r.label, r.probability, *_entity(r.head), *_entity(r.tail)), strict=True))
-                for r in output.relations
-            ]
-    raise InputError("this run finds neither entities nor relations", where="--table", right="a run of one of these")
+def table_rows(output: TaggedText | RelatedText) -> list[dict[str, Any]]:
+    if isinstance(output, TaggedText):
+        return [dict(zip(ENTITY_COLUMNS, (*_entity(e), e.score), strict=True)) for e in output.entities]
+    return [
+        dict(zip(RELATION_COLUMNS, (r.label, r.probability, *_entity(r.head), *_entity(r.tail)), strict=True))
+        for r in output.relations
+    ]
 
 
 def _entity(found: Found) -> tuple[str, str, int, int]:

@@ -188,7 +188,7 @@ def predict(
         stream_to_stdout(predictor, input_batches(file), asked, beside=beside)
         return
     if table:
-        for line in table_lines(predicted, table):
+        for line in table_lines(predictor, predicted, table):
             typer.echo(line)
         return
     found: list[dict[str, Any]] = []

@@ -32,6 +32,7 @@ def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
         manifest = {path.name: _describe(path) for path in sorted(building.iterdir())}
         (building / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
         for path in building.iterdir():
+            path.chmod((building / MANIFEST).stat().st_mode)  # safetensors makes its files the owner's alone
             _sync(path)
         _sync(building)
         old = folder.with_name(f"{folder.name}.old-{os.getpid()}")

@@ -77,6 +77,13 @@ def checkpoints(tmp_path: Path) -> Checkpoints:
 # round trip
 
 
+def test_who_may_read_one_file_of_a_checkpoint_may_read_all(checkpoints: Checkpoints) -> None:
+    folder = checkpoints.save(3, *trained(), PROGRESS)
+    modes = {path.name: path.stat().st_mode for path in folder.iterdir()}
+    (folder / "new").write_text("")
+    assert set(modes.values()) == {(folder / "new").stat().st_mode}
+
+
 def test_round_trip_is_exact(checkpoints: Checkpoints) -> None:
     net, optimizer = trained()
     folder = checkpoints.save(3, net, optimizer, PROGRESS)
