@@ -91,6 +91,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Made]:
         ("run a.en", ["one thing at a time", "run, a.en"]),
         ("a.en run", ["one thing at a time", "a.en, run"]),
         ("r.toml a.en", ["one thing at a time", "r.toml, a.en", "one recipe"]),
+        ("named.tsv plain.tsv", ["examples of its own", "named.tsv, plain.tsv", "as train and test"]),
         ("missing", ["no such file or folder", "where: missing"]),
         ("missing.en a.ko", ["no such file or folder", "where: missing.en"]),
         ("a.en missing.ko", ["no such file or folder", "where: missing.ko"]),

@@ -38,6 +38,10 @@ __all__ = [
 ]
 
 
+_TABLES = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
+"""how files end that are no side of line-aligned files"""
+
+
 def examine_data(
     what: Sequence[Path],
     *,
@@ -131,6 +135,13 @@ def refuse_a_mixture(what: list[Path], *, told: bool, overridden: bool = False) 
     for path in what:
         if not path.exists():
             raise DataError("no such file or folder", where=path, right="a path that exists")
+    tables = [path for path in what if path.name.lower().removesuffix(".gz").endswith(_TABLES)]
+    if len(tables) > 1:
+        raise InputError(
+            "each of these files has examples of its own: two of them are no translation of each other",
+            where=", ".join(map(str, what)),
+            right="one file, or a recipe whose [data] has both, as train and test",
+        )
     if whole and told:
         right = "none of them: [data] of the recipe has these facts"
         raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
