@@ -230,10 +230,10 @@ class _Split:
         short = (
             isinstance(example, Tagged | Marked | PlainLine) and count_words(" ".join(WORD.findall(parts[0]))) < _SHORT
         )
-        if short:
+        if short and not isinstance(example, PlainLine):
             self._short.add(text := hash_of(parts[0]))
             return Compared(text, None, said, short=True)
-        return None if said is None else self._compare(example, parts, said)
+        return None if said is None or short else self._compare(example, parts, said)
 
     def has(self, other: Compared) -> str | None:
         """The rule of an example of another split that is here, too."""
