@@ -17,10 +17,7 @@ RECIPES = [tomllib.loads(block) for block in re.findall(r"```toml\n(.*?)```", TE
 
 def merged(tree: dict[str, Any]) -> dict[str, Any]:
     """The first recipe with what another says; its columns and shares are its own."""
-    whole = {**RECIPES[0], **tree, "train": {**RECIPES[0]["train"], **tree.get("train", {})}}
-    if "metric" not in tree.get("train", {}) and whole["task"]["kind"] == "choice":
-        whole["train"] = {**whole["train"], "metric": "perplexity"}
-    return whole
+    return {**RECIPES[0], **tree, "train": {**RECIPES[0]["train"], **tree.get("train", {})}}
 
 
 def test_there_is_a_file_for_every_recipe() -> None:

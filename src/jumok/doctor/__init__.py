@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-_TABLES = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
+_NOT_ALIGNED = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
 """how files end that are no side of line-aligned files"""
 
 
@@ -135,8 +135,8 @@ def refuse_a_mixture(what: list[Path], *, told: bool, overridden: bool = False) 
     for path in what:
         if not path.exists():
             raise DataError("no such file or folder", where=path, right="a path that exists")
-    tables = [path for path in what if path.name.lower().removesuffix(".gz").endswith(_TABLES)]
-    if len(tables) > 1:
+    whole_files = [path for path in what if path.name.lower().removesuffix(".gz").endswith(_NOT_ALIGNED)]
+    if len(whole_files) > 1:
         raise InputError(
             "each of these files has examples of its own: two of them are no translation of each other",
             where=", ".join(map(str, what)),

@@ -1,6 +1,5 @@
 """What is wrong with what a model says of texts: their labels, entities, relations and answers."""
 
-from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from typing import Any
@@ -15,8 +14,8 @@ from jumok.text.labelled import Labelled, Tagged
 _RULES: dict[str, Rule] = {
     "ignores_input": ("ignores_input", 0, 0, "texts of which one and the same is said ({said!r})", "The model ignores"
         " its input: lower the learning rate, train longer, and look at the labels"),
-    "never_right": ("never_right", 0, inf, "labels of which nothing is found ({labels})", "A score over all hardly"
-        " shows it: collect more of them, train longer, or let rare ones weigh more (task.class_weights)"),
+    "never_right": ("never_right", 0, inf, "texts with a label of which nothing is ever found ({labels})", "A score"
+        " over all hardly shows it: collect more of them, or let rare ones weigh more (task.class_weights)"),
 }
 # fmt: on
 JUDGED = Labelled | Tagged | Marked | Related | Question | Choice
@@ -30,18 +29,19 @@ def examine_judgements(
     """What shows in the outputs for a split and in their scores, baselines beside them; worst first."""
     begin = f"{split}: " if split else ""
     findings = [*_below_baselines(result, begin)]
-    gold: dict[str, Tally] = defaultdict(Tally)
-    for example in examples:
-        for label in {*_labels(example)}:
-            gold[label].add(example.where, label)
-    said = Counter(outputs)
-    if len(said) == 1 and len(outputs) >= _ENOUGH and len(gold) != 1:
+    gold = [{*_labels(example)} for example in examples]
+    every: set[str] = set().union(*gold)
+    if len({*outputs}) == 1 and len(outputs) >= _ENOUGH and len(every) != 1:
         tally = Tally(len(outputs), [example.where for example in examples[:5]])
         findings += judge(_RULES["ignores_input"], tally, len(outputs), {"said": outputs[0][:60]}, begin=begin)
-    zero = [name.removeprefix("f1_") for name, score in result["scores"].items() if score["value"] == 0]
-    if missed := [label for label in zero if label in gold]:
-        tally = Tally(sum(gold[label].count for label in missed), [gold[label].examples[0] for label in missed[:5]])
-        findings += judge(_RULES["never_right"], tally, len(examples), {"labels": listed(missed)}, begin=begin)
+    scores = result["scores"].items()
+    never = {name[3:] for name, score in scores if name.startswith("f1_") and score["value"] == 0}
+    missed = Tally()
+    for example, labels in zip(examples, gold, strict=True):
+        if here := sorted(labels & never):
+            missed.add(example.where, *here)
+    facts = {"labels": listed(sorted(never & every))}
+    findings += judge(_RULES["never_right"], missed, len(examples), facts, begin=begin)
     return worst_first(findings)
 
 
@@ -60,7 +60,8 @@ def _labels(example: Any) -> Iterator[str]:
 
 def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]:
     for name, scores in result.get("baselines", {}).items():
-        pairs = {metric: (result["scores"][metric]["value"], than) for metric, than in scores.items()}
+        found = result["scores"]
+        pairs = {metric: (found[metric]["value"], than) for metric, than in scores.items() if metric in found}
         no_better = [
             (value >= than) if metric in _LOWER_IS_BETTER else (value <= than)
             for metric, (value, than) in pairs.items()

@@ -129,7 +129,8 @@ class Classifier:
             what = f"the model judges pairs of texts, and this is one: {text[:60]!r}"
             raise InputError(what, where=where, right=right)
         if self.pair and "\t" in second:
-            what = f"{text.count(chr(9)) + 1} texts or columns with tabs between them: {text[:60]!r}"
+            texts = text.split("\t")
+            what = f"{len(texts)} texts or columns with tabs between them: {text[:60]!r}"
             raise InputError(what, where=where, right="two texts with one tab, and neither a label nor other columns")
         if self.pair is False or not tab:
             return Labelled(text, None, "", where)

@@ -73,7 +73,20 @@ def test_an_error_is_better_if_it_is_lower() -> None:
 def test_labels_of_which_nothing_is_found() -> None:
     """One that nobody has given is none of them."""
     (found,) = examine_judgements(texts("aab" * 5), ["a", "c"] * 7 + ["a"], scored(f1_a=60, f1_b=0, f1_c=0))
-    assert (found.kind, found.severity, found.count, found.examples) == ("never_right", "warning", 5, ["p:2  b"])
+    assert (found.kind, found.severity, found.count) == ("never_right", "warning", 5)
+    assert (found.examples[0], "(b): 5 of 15" in found.message) == ("p:2  b", True)
+
+
+def test_a_score_that_is_called_like_a_label_is_none_of_it() -> None:
+    """And a text that has two such labels is one text."""
+    examples = [Marked("Ada Bo", [Mark(0, 3, "span_f1"), Mark(4, 6, "LOC"), Mark(4, 6, "PER")], "p:1")]
+    (found,) = examine_judgements(examples, ["x"], scored(span_f1=0, f1_LOC=0, f1_PER=0))
+    assert found.message.startswith("texts with a label of which nothing is ever found (LOC, PER): 1 of 1")
+
+
+def test_a_baseline_of_another_metric_says_nothing() -> None:
+    result = {**scored(accuracy=40), "baselines": {"majority": {"exact_match": 50.0}}}
+    assert examine_judgements(texts(LABELS), list(LABELS), result) == []
 
 
 @pytest.mark.parametrize(
@@ -87,4 +100,4 @@ def test_labels_of_which_nothing_is_found() -> None:
 )
 def test_entities_and_relations_of_which_nothing_is_found(example: Any) -> None:
     (found,) = examine_judgements([example], ["x"], scored(f1_PER=0, f1_LOC=0))
-    assert found.message.startswith("labels of which nothing is found (PER): 1 of 1")
+    assert found.message.startswith("texts with a label of which nothing is ever found (PER): 1 of 1")
