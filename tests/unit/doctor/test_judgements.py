@@ -49,6 +49,7 @@ def test_an_answerer_that_never_answers() -> None:
         (70, 30, [("baseline", "warning")]),
         (70, 90, []),
         (80, 79, [("baseline", "warning")]),
+        (100, 100, []),
     ],
 )
 def test_what_is_no_better_than_a_baseline(accuracy: float, macro_f1: float, expected: list[tuple[str, str]]) -> None:
@@ -82,6 +83,11 @@ def test_a_score_that_is_called_like_a_label_is_none_of_it() -> None:
     examples = [Marked("Ada Bo", [Mark(0, 3, "span_f1"), Mark(4, 6, "LOC"), Mark(4, 6, "PER")], "p:1")]
     (found,) = examine_judgements(examples, ["x"], scored(span_f1=0, f1_LOC=0, f1_PER=0))
     assert found.message.startswith("texts with a label of which nothing is ever found (LOC, PER): 1 of 1")
+
+
+def test_where_nothing_is_wrong_a_baseline_may_be_as_good() -> None:
+    result = {**scored(accuracy=100), "baselines": {"bag_of_words": {"accuracy": 100.0}}}
+    assert examine_judgements(texts(LABELS), list(LABELS), result) == []
 
 
 def test_a_baseline_of_another_metric_says_nothing() -> None:
