@@ -34,9 +34,9 @@ from jumok.tasks.classification import (
 from jumok.tasks.relation import (
     HEAD,
     TAIL,
+    Admissible,
     RelationConfig,
     RelationTask,
-    admissible,
     encode_related,
     encode_relations,
     markers,
@@ -135,7 +135,6 @@ def prepare_relation(
     if config.no_relation is not None and config.no_relation not in targets.labels:
         right = f"one of {', '.join(targets.labels)}"
         raise DataError(f"no example has the label {config.no_relation}", where="task.no_relation", right=right)
-    pairs, order = admissible(train)
     shards = open_shards(
         cache,
         ["relations", train.fingerprint(), tokenizer.sha256, *_window(long_texts)],
@@ -148,8 +147,7 @@ def prepare_relation(
         config=config,
         labels=targets.labels,
         targets=targets,
-        pairs=pairs,
-        order=order,
+        admissible=Admissible.of(train),
         train=shards,
         **_common(recipe, tokenizer, long_texts, dev),
     )

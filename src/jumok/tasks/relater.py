@@ -10,7 +10,7 @@ from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.predict import Done, Line, line_places, nobody, refuse_options
-from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, encode_related, order_of, relate, rule
+from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, encode_related, order_of, overlap, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -57,6 +57,7 @@ class Relater:
         self.typed = not self.pairs <= {("", "")}
         """whether the data said what its entities are"""
         self.order: Order = facts.get("order", "any")
+        self.nested: bool = facts.get("nested", True)
         c = models[0].config
         self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
 
@@ -172,6 +173,8 @@ class Relater:
     def _admits(self, head: Found, tail: Found) -> bool:
         """Whether training has such pairs. Where the order in the text decides which is the head, it says nothing about
         the types; types are compared without regard to case."""
+        if not self.nested and overlap(_entity(head), _entity(tail)):
+            return False
         if self.order != "any" and order_of(_entity(head), _entity(tail)) != self.order:
             return False
         types = head.label.casefold(), tail.label.casefold()

@@ -6,7 +6,7 @@ and after the tail. So every model that classifies texts can tell relations; BER
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -65,19 +65,36 @@ class Batch(OnPage):
     count: int
 
 
-def admissible(examples: Iterable[Related]) -> tuple[list[list[str]], Order]:
-    """The types of the pairs that there are relations of, and whether head or tail always comes first."""
-    pairs: set[tuple[str, str]] = set()
-    orders: set[Order] = set()
-    for example in examples:
-        pairs.add((example.head.type, example.tail.type))
-        orders.add(order_of(example.head, example.tail))
-    return [list(pair) for pair in sorted(pairs)], orders.pop() if len(orders) == 1 else "any"
+@dataclass(frozen=True, slots=True)
+class Admissible:
+    """Of which pairs of entities training has relations, so that a model can be asked of such pairs."""
+
+    pairs: list[list[str]]
+    """the types of head and tail"""
+    order: Order
+    """which of the two comes first in the text"""
+    nested: bool
+    """whether one may be part of the other"""
+
+    @staticmethod
+    def of(examples: Iterable[Related]) -> "Admissible":
+        pairs: set[tuple[str, str]] = set()
+        orders: set[Order] = set()
+        nested = False
+        for example in examples:
+            pairs.add((example.head.type, example.tail.type))
+            orders.add(order_of(example.head, example.tail))
+            nested = nested or overlap(example.head, example.tail)
+        return Admissible([list(pair) for pair in sorted(pairs)], orders.pop() if len(orders) == 1 else "any", nested)
 
 
 def order_of(head: Entity, tail: Entity) -> Order:
     """Which one the text has first; of two that begin together, the shorter."""
     return "head_first" if (head.start, head.end) < (tail.start, tail.end) else "tail_first"
+
+
+def overlap(head: Entity, tail: Entity) -> bool:
+    return max(head.start, tail.start) < min(head.end, tail.end)
 
 
 def markers(tokenizer: Tokenizer) -> tuple[int, int]:
@@ -207,14 +224,11 @@ class RelationTask(OneTextTask[Related]):
     config: RelationConfig
     targets: Classes
     long_texts: LongTexts
-    pairs: list[list[str]]
-    """the types of head and tail that training has relations of"""
-    order: Order
-    """which of the two comes first in the text"""
+    admissible: Admissible
 
     @property
     def facts(self) -> dict[str, Any]:
-        return {"pairs": self.pairs, "order": self.order}
+        return asdict(self.admissible)
 
     def batch(self, examples: Indices) -> Batch:
         text, head, tail, label = (

@@ -15,7 +15,7 @@ from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.tasks.predict import LongTextWarning
 from jumok.tasks.relater import Relater
-from jumok.tasks.relation import Pieces, encode_related, make_relation_page, markers, relate
+from jumok.tasks.relation import Admissible, Pieces, encode_related, make_relation_page, markers, relate
 from jumok.tasks.tagger import Found, TaggedText
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -365,6 +365,25 @@ def test_where_the_text_has_an_order_entities_that_begin_together_have_one(runs,
     relater.directed = False
     (found,) = relater.predict(["insulin receptor"], taggers=[Nested()])
     assert [(relation.head.end, relation.tail.end) for relation in found.relations] == asked
+
+
+def test_a_name_within_a_name_is_asked_about_where_training_has_such(runs):
+    predictor = runs("relation").predictor
+    asked = {}
+    for nested in (True, False):
+        facts = {"task": {}, "nested": nested, "max_len": 24, "labels": predictor.labels}
+        (found,) = Relater(predictor.models, predictor.tokenizer, facts).predict(
+            ["insulin receptor"], taggers=[Nested()]
+        )
+        asked[nested] = len(found.relations)
+    assert asked[True] > 0 == asked[False]
+
+
+def test_what_training_has_relations_of():
+    apart = Related("Ada beats Bo", Entity(0, 3, "P"), Entity(10, 12, "Q"), "beats", "train.jsonl:1")
+    within = Related("insulin receptor", Entity(0, 16, "Q"), Entity(0, 7, "P"), "binds", "train.jsonl:2")
+    assert Admissible.of([apart]) == Admissible([["P", "Q"]], "head_first", nested=False)
+    assert Admissible.of([apart, within]) == Admissible([["P", "Q"], ["Q", "P"]], "any", nested=True)
 
 
 def test_a_comparison_names_labels_that_training_does_not_know(runs):
