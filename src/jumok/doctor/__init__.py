@@ -15,8 +15,10 @@ from jumok.doctor.judgements import JUDGED, examine_judgements
 from jumok.doctor.kinds import FileKind, kind_of_files
 from jumok.doctor.outputs import examine_outputs
 from jumok.doctor.pairs import examine_pairs, examine_parallel_files
+from jumok.doctor.settings import examine_settings
 from jumok.doctor.texts import OneText, OneTextData, examine_texts, texts_of
 from jumok.errors import DataError, InputError
+from jumok.text.faults import Wrong
 from jumok.text.formats import Pair
 
 if TYPE_CHECKING:
@@ -65,7 +67,7 @@ def examine_data(
         case ParallelData() | SyntheticData():
             return _examine_parallel(data, seed)
         case WindowedData() | TextData() | WindowedToy() | ToyGrammar():
-            return worst_first([*_examine_one_text(data, seed, kind.predicts), *kind.notes])
+            return worst_first([*_examine_one_text(data, seed, kind.predicts, recipe), *kind.notes])
         case DocumentData() | ToyStories():
             return _examine_documents(data, seed, recipe)
 
@@ -88,7 +90,7 @@ def _examine_parallel(data: ParallelData | SyntheticData, seed: int) -> list[Fin
     return worst_first(findings)
 
 
-def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts") -> list[Finding]:
+def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts", recipe: "Recipe | None") -> list[Finding]:
     files = [] if isinstance(data, MadeData) else [file for split in SPLITS for file in data.files(split)]
     paths = [Path(file) for file in dict.fromkeys(files)]
     # A file in another encoding cannot be read at all; that is the finding.
@@ -101,10 +103,17 @@ def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts") -> lis
     separator = data.separator if isinstance(data, LabelledData) else "|"
     hint = f"; no label at all is written {separator!r}" if predicts == "labels" else ""
     faults = Faults(data.kind, hint, skipped=isinstance(data, LabelledData) and data.when_wrong == "skip")
-    splits: dict[str, Iterator[OneText]]
-    splits = {split: texts_of(data, split, seed=seed, wrong=faults.add) for split in SPLITS if data.exists(split)}
-    found = examine_texts(splits, language=data.language, predicts=predicts, separator=separator, faults=faults)
-    return [*findings, *found]
+
+    def splits(wrong: Wrong) -> dict[str, Iterator[OneText]]:
+        return {split: texts_of(data, split, seed=seed, wrong=wrong) for split in SPLITS if data.exists(split)}
+
+    findings += examine_texts(
+        splits(faults.add), language=data.language, predicts=predicts, separator=separator, faults=faults
+    )
+    # Where training could not even read the data, that is the finding.
+    if recipe and not any(finding.kind == "unreadable" and finding.severity == "error" for finding in findings):
+        findings += examine_settings(recipe.task, splits(lambda error: None), separator=separator)
+    return findings
 
 
 def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Recipe | None") -> list[Finding]:

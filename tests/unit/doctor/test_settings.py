@@ -1,0 +1,51 @@
+"""What a recipe says of its labels or answers is looked at beside its data, and told where training would refuse it."""
+
+from pathlib import Path
+
+import pytest
+
+from jumok.doctor import examine_data
+from jumok.errors import DataError
+from jumok.prepare import prepare
+from jumok.recipe import load_recipe
+
+TOYS = Path(__file__).parents[3] / "recipes/toy"
+FEW = ["data.n_train=40", "data.n_dev=10", "data.n_test=10"]
+
+
+@pytest.mark.parametrize(
+    ("toy", "setting", "told"),
+    [
+        ("relations", "task.no_relation=nothing", "task.no_relation names what is no label of train (nothing)"),
+        ("classifier-last", "task.class_weights.좋음=2.0", "task.class_weights names what is no label of train (좋음)"),
+        ("topics", "task.class_weights.weather=2.0", "task.class_weights names what is no label of train (weather)"),
+        ("questions", "task.no_answer=false", "Questions without an answer:"),
+    ],
+)
+def test_what_training_refuses_is_told(tmp_path: Path, toy: str, setting: str, told: str) -> None:
+    recipe, overrides = TOYS / f"{toy}.toml", [*FEW, setting]
+    (found,) = (finding for finding in examine_data([recipe], overrides=overrides) if finding.kind == "settings")
+    assert (found.severity, found.message[: len(told)]) == ("error", told)
+    with pytest.raises(DataError):
+        prepare(load_recipe(recipe, overrides), tmp_path)
+
+
+@pytest.mark.parametrize("toy", ["relations", "classifier-last", "topics", "questions", "tagger", "similarity"])
+def test_what_it_does_not_refuse_is_not(tmp_path: Path, toy: str) -> None:
+    recipe = TOYS / f"{toy}.toml"
+    assert not [finding for finding in examine_data([recipe], overrides=FEW) if finding.kind == "settings"]
+    assert prepare(load_recipe(recipe, FEW), tmp_path)
+
+
+def test_several_labels_of_a_text_are_taken_apart(tmp_path: Path) -> None:
+    train = tmp_path / "train.tsv"
+    train.write_text("text\tlabel\nboth of them\tred; blue\nnone\t;\n", "utf-8")
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(
+        '[task]\nkind = "classification"\npredicts = "labels"\nclass_weights = { red = 2.0, green = 3.0 }\n'
+        f'[data]\nkind = "labelled"\ntrain = ["{train}"]\nseparator = ";"\n[model]\nkind = "rnn"\n',
+        "utf-8",
+    )
+    (found,) = (finding for finding in examine_data([recipe]) if finding.kind == "settings")
+    assert "(green)" in found.message
+    assert found.message.endswith("The labels are blue, red.")
