@@ -13,12 +13,13 @@ from jumok.data.shards import in_chunks
 from jumok.data.sources import other_files
 from jumok.doctor import JUDGED, Finding, examine_judgements, examine_outputs
 from jumok.errors import CheckpointError, DataError, InputError, JumokError
-from jumok.predictor import Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
+from jumok.predictor import Classifier, Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
 from jumok.prepare import read_split
 from jumok.recipe import Recipe, asked_options, parse_recipe
 from jumok.series import parts_of
 from jumok.tasks.predict import Line, Notes, note_long, noted_later
 from jumok.tasks.tagger import Found
+from jumok.tasks.targets import Several
 from jumok.text.formats import Pair, decoded, read_lines
 from jumok.train.folder import RunFolder
 
@@ -205,10 +206,14 @@ def _entity(found: Found) -> tuple[str, str, int, int]:
     return found.label, found.text, found.start, found.end
 
 
-def examined(examples: list[Any], outputs: list[str], result: dict[str, Any], split: str = "") -> list[Finding]:
-    """What the doctor says of outputs, and of their scores with what stands beside them."""
+def examined(
+    predictor: Any, examples: list[Any], outputs: list[str], result: dict[str, Any], split: str = ""
+) -> list[Finding]:
+    """What the doctor says of the outputs of a predictor, and of their scores with what stands beside them."""
     if all(isinstance(example, JUDGED) for example in examples):
-        return examine_judgements(examples, outputs, result, split=split)
+        several = isinstance(predictor, Classifier) and isinstance(predictor.targets, Several)
+        separator = predictor.separator if several else None
+        return examine_judgements(examples, outputs, result, split=split, separator=separator)
     if not all(isinstance(example, Pair) for example in examples):
         return []
     return examine_outputs([p.source for p in examples], outputs, [p.target for p in examples], split=split)

@@ -136,7 +136,7 @@ def evaluate(
             results[split], outputs = predictor.score(examples, done=done, **options(overrides))
         if not data:
             results[split] |= stored_beside(run, split)
-        findings[split] = examined(examples, outputs, results[split])
+        findings[split] = examined(predictor, examples, outputs, results[split])
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
         _print_json({"run": str(run), "splits": results})
@@ -387,7 +387,7 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     for split, examples in splits(run, None).items():
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
             result, outputs = predictor.score(examples, done=done)
-        findings += examined(examples, outputs, result | stored_beside(run, split), split)
+        findings += examined(predictor, examples, outputs, result | stored_beside(run, split), split)
     return worst_first(findings)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jumok.assemble import build_model, choose_device
-from jumok.errors import CheckpointError, InputError
+from jumok.errors import CheckpointError, InputError, listed
 from jumok.hub.folder import ModelFolder, read_model
 from jumok.models import (
     Bert,
@@ -101,17 +101,20 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor:
 
 
 def _refuse_mixture(folders: Sequence[ModelFolder], paths: Sequence[Path]) -> None:
-    """An ensemble is of models that do the same with the same pieces."""
+    """An ensemble is of models that do the same with the same pieces, so that a text is read once for all of them."""
 
-    def what(folder: ModelFolder) -> tuple[object, ...]:
-        task, tokenizers = folder.facts["task"], folder.tokenizers
-        pieces = tokenizers.source.sha256, tokenizers.target.sha256
-        return task["kind"], task.get("predicts"), *pieces, folder.facts.get("labels")
+    def what(folder: ModelFolder) -> dict[str, object]:
+        task, facts, tokenizers = folder.facts["task"], folder.facts, folder.tokenizers
+        found: dict[str, object] = {"vocabulary": (tokenizers.source.sha256, tokenizers.target.sha256)}
+        found |= {key: task.get(key) for key in ("kind", "predicts", "no_relation", "no_answer")}
+        found |= {key: facts.get(key) for key in ("labels", "separator", "pair", "units", "long_texts")}
+        return found | ({"max_len": facts.get("max_len")} if "long_texts" in facts else {})
 
+    first = what(folders[0])
     for folder, path in zip(folders, paths, strict=True):
-        if what(folder) != what(folders[0]):
+        if differ := [key for key, value in what(folder).items() if value != first.get(key)]:
             raise CheckpointError(
-                "the models of an ensemble must share their task and their vocabulary",
+                f"models of an ensemble must share their task and their vocabulary; these differ in {listed(differ)}",
                 where=f"{paths[0]} and {path}",
                 right="runs of recipes with the same task, data and tokenizer",
             )

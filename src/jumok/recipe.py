@@ -135,9 +135,9 @@ class Recipe:
                 wrong.append('model.kind = "gpt" writes the label after the text: task.predicts = "class" only')
             if task.label_smoothing or task.class_weights != "none":
                 wrong.append('model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights')
-        if c.kind == "gpt" and self.train.transfer.mode == "frozen":
-            wrong.append('train.transfer.mode = "frozen": GPT has no head that could learn alone')
         transfer = self.train.transfer
+        if c.kind == "gpt" and transfer.mode != "full":
+            wrong.append(f'train.transfer.mode = "{transfer.mode}": GPT has no head that could learn alone')
         if c.kind not in ("bert", "gpt", "rnn") and (transfer.mode != "full" or transfer.layer_decay != 1):
             wrong.append(f'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "{c.kind}"')
         if len(set(self.seeds)) < len(self.seeds):

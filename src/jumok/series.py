@@ -57,15 +57,20 @@ def series(recipe: Recipe) -> dict[str, Recipe]:
 def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     """Write the scores of all parts, and the best model, into the folder above them."""
     found = {part: json.loads(RunFolder(out / part).scores.read_text("utf-8")) for part in parts}
-    kind = "trainings" if recipe.seeds and len(parts) > len(recipe.seeds) else "seeds" if recipe.seeds else "folds"
+    n_folds = len(parts) // max(len(recipe.seeds), 1)
+    kind = "seeds" if n_folds == 1 else f"folds of {len(recipe.seeds)} seeds" if len(recipe.seeds) > 1 else "folds"
     scores: dict[str, Any] = {}
     for split in found[parts[0]]:
         results = [found[part][split] for part in parts]
         names = [name for name in results[0]["scores"] if all(name in result["scores"] for result in results)]
-        scores[split] = {"sentences": results[0]["sentences"], "parts": parts, "scores": results[0]["scores"]}
+        sentences = sum(result["sentences"] for result in results[:n_folds])  # every seed has the same ones
+        scores[split] = {"sentences": sentences, "parts": parts, "scores": results[0]["scores"]}
         if len(parts) > 1:  # one training alone keeps the interval of its test set
             values = {name: [result["scores"][name]["value"] for result in results] for name in names}
-            scores[split]["scores"] = {name: mean_of(name, values[name], kind) for name in names}
+            # Seeds of one fold share its texts: they are one value, not several that are independent.
+            of_folds = {name: [fmean(values[name][fold::n_folds]) for fold in range(n_folds)] for name in names}
+            means = of_folds if n_folds > 1 else values
+            scores[split]["scores"] = {name: mean_of(name, means[name], kind) for name in names}
         for key in ("baselines", "calibration_error", "calibration_error_before"):
             if key in results[0]:
                 scores[split][key] = _mean_tree([result[key] for result in results])

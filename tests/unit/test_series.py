@@ -67,6 +67,27 @@ def test_seeds_and_folds_are_trainings_of_their_own(table: Path) -> None:
     assert series(recipe(table, data={**FOLDS, "fold": 2})) == {}
 
 
+def test_seeds_of_one_fold_are_one_value(table: Path) -> None:
+    """They are tested on the same texts: as if they were independent, the interval would be far too narrow."""
+    both = recipe(table, seeds=[3, 5], data=FOLDS)
+    values = {3: (70.0, 80.0, 90.0), 5: (72.0, 80.0, 88.0)}
+    for seed, of_folds in values.items():
+        for fold, value in enumerate(of_folds, start=1):
+            part = table / f"run/seed-{seed}-fold-{fold}"
+            (part / "model").mkdir(parents=True)
+            (part / "recipe.json").write_text("{}")
+            scores = {"accuracy": {"name": "accuracy", "value": value}}
+            (part / "scores.json").write_text(json.dumps({"test": {"sentences": 10 * fold, "scores": scores}}))
+    gather(both, table / "run", [*series(both)])
+    found = json.loads((table / "run/scores.json").read_text())["test"]
+    low, high = stats.t.interval(0.95, 2, loc=80, scale=stats.sem([71, 80, 89]))
+    accuracy = found["scores"]["accuracy"]
+    assert (accuracy["value"], accuracy["n"], accuracy["values"]) == (80, 3, [71, 80, 89])
+    assert (accuracy["low"], accuracy["high"]) == pytest.approx((low, min(high, 100)), abs=0.01)
+    assert accuracy["signature"] == "mean of 3 folds of 2 seeds, Student's t 95%"
+    assert found["sentences"] == 60
+
+
 @pytest.mark.parametrize("n", [2, 3, 5, 31, 40])
 def test_the_interval_is_students(n: int) -> None:
     values = np.random.default_rng(n).normal(80, 3, n).tolist()
@@ -207,8 +228,8 @@ def test_cross_validation_from_the_command_line(
     assert scores["test"]["parts"] == ["fold-1", "fold-2", "fold-3"]
     assert scores["test"]["scores"]["accuracy"]["signature"] == "mean of 3 folds, Student's t 95%"
     each = [json.loads((table / f"run/fold-{n}/scores.json").read_text())["test"]["sentences"] for n in (1, 2, 3)]
-    assert sum(each) == 80
-    assert load(table / "run").predict(["good film"])[0].text in "+-"
+    assert sum(each) == scores["test"]["sentences"] == 80
+    assert load(table / "run").predict(["good film"])[0].text in {"+", "-"}
 
     def jumok(*arguments: str) -> str:
         capsys.readouterr()

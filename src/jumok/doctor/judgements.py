@@ -15,7 +15,7 @@ _RULES: dict[str, Rule] = {
     "ignores_input": ("ignores_input", 0, 0, "texts of which one and the same is said ({said!r})", "The model ignores"
         " its input: lower the learning rate, train longer, and look at the labels"),
     "never_right": ("never_right", 0, inf, "texts with a label of which nothing is ever found ({labels})", "A score"
-        " over all hardly shows it: collect more of them, or let rare ones weigh more (task.class_weights)"),
+        " over all hardly shows it: collect more of them{or_weigh}"),
 }
 # fmt: on
 JUDGED = Labelled | Tagged | Marked | Related | Question | Choice
@@ -24,12 +24,20 @@ _ENOUGH = 10  # texts, of which it is no accident any more
 
 
 def examine_judgements(
-    examples: Sequence[Any], outputs: Sequence[str], result: Mapping[str, Any], *, split: str = ""
+    examples: Sequence[Any],
+    outputs: Sequence[str],
+    result: Mapping[str, Any],
+    *,
+    split: str = "",
+    separator: str | None = None,
 ) -> list[Finding]:
-    """What shows in the outputs for a split and in their scores, baselines beside them; worst first."""
+    """What shows in the outputs for a split and in their scores, baselines beside them; worst first.
+
+    `separator` stands between the labels of a text that may have several.
+    """
     begin = f"{split}: " if split else ""
     findings = [*_below_baselines(result, begin)]
-    gold = [{*_labels(example)} for example in examples]
+    gold = [{*_labels(example, separator)} for example in examples]
     every: set[str] = set().union(*gold)
     if len({*outputs}) == 1 and len(outputs) >= _ENOUGH and len(every) != 1:
         tally = Tally(len(outputs), [example.where for example in examples[:5]])
@@ -40,16 +48,17 @@ def examine_judgements(
     for example, labels in zip(examples, gold, strict=True):
         if here := sorted(labels & never):
             missed.add(example.where, *here)
-    facts = {"labels": listed(sorted(never & every))}
+    weigh = ", or let rare ones weigh more (task.class_weights)" if isinstance(examples[0], Labelled) else ""
+    facts = {"labels": listed(sorted(never & every)), "or_weigh": weigh}
     findings += judge(_RULES["never_right"], missed, len(examples), facts, begin=begin)
     return worst_first(findings)
 
 
-def _labels(example: Any) -> Iterator[str]:
+def _labels(example: Any, separator: str | None) -> Iterator[str]:
     """What a person has said of an example, or the types of the entities that they found in it."""
     match example:
         case Labelled():
-            yield example.label
+            yield from map(str.strip, [example.label] if separator is None else example.label.split(separator))
         case Related():
             yield relation_of(example.label)
         case Tagged():

@@ -9,6 +9,7 @@ from math import inf
 from jumok.doctor.findings import Finding, Rule, Tally, example, finding, hash_of, judge
 from jumok.doctor.numbers import number_of
 from jumok.errors import listed
+from jumok.score.relations import relation_of
 from jumok.score.tagging import spans
 from jumok.text.annotated import Marked, Related
 from jumok.text.labelled import Labelled, Tagged
@@ -18,7 +19,6 @@ _FEW = 5  # examples of a label, in data that has room for more
 _MANY = 100
 _RARE_ADVICE = "A model may never say them, and a score over all hardly shows it: look at each F1, or collect more"
 
-_DIRECTION = re.compile(r"\((e1,e2|e2,e1)\)$")
 _JOINED = re.compile(r"\w\s*[,;/|+&]\s*\w")
 
 # fmt: off
@@ -95,7 +95,7 @@ class Labels:
         for label in labels:
             if label not in self._first:
                 self._first[label] = where
-                self._first.setdefault(_undirected(label), where)
+                self._first.setdefault(relation_of(label), where)
 
     def _add_tags(self, words: Sequence[str], tags: Sequence[str], where: str) -> None:
         self._is_tagged = True
@@ -183,15 +183,10 @@ class Labels:
         return faults
 
 
-def _undirected(label: str) -> str:
-    """A relation whose label says in brackets which entity comes first is the same relation both ways."""
-    return _DIRECTION.sub("", label)
-
-
 def _by_relation(counts: Mapping[str, int]) -> Counter[str]:
     relations: Counter[str] = Counter()
     for label, n in counts.items():
-        relations[_undirected(label)] += n
+        relations[relation_of(label)] += n
     return relations
 
 

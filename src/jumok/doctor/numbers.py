@@ -9,7 +9,7 @@ from math import inf, isfinite
 import numpy as np
 
 from jumok.doctor.findings import Finding, Rule, Tally, example, finding, judge
-from jumok.text.labelled import Labelled
+from jumok.text.labelled import NUMBER, Labelled
 
 _MUCH = 0.2  # of the range of all numbers: two that are farther apart contradict each other
 _STEPS = 5
@@ -130,9 +130,10 @@ class Numbers:
 def number_of(label: str) -> float | None:
     """What training would read a label as; NaN and infinity are numbers that it refuses."""
     try:
-        return float(label)
+        value = float(label)
     except ValueError:
         return None
+    return value if NUMBER.fullmatch(label) or not isfinite(value) else None
 
 
 def are_numbers(labels: Iterable[str]) -> bool:

@@ -87,6 +87,11 @@ def softmax(logits: ArrayLike, temperature: float = 1.0) -> Values:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True))
 
 
+def perplexity_of(right: ArrayLike) -> float:
+    """How many labels a model is torn between, by the probabilities that it gives to the right ones."""
+    return float(np.exp(-np.log(np.maximum(right, 1e-12)).mean()))
+
+
 def temperature_for(logits: ArrayLike, gold: ArrayLike) -> float:
     """Guo et al. 2017, §4.2: the T whose softmax(logits / T) gives the gold labels the highest likelihood.
 

@@ -1,5 +1,7 @@
 """F1 and exact match where an example may have any number of labels, with intervals."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,10 +13,15 @@ Labels = NDArray[np.bool_]
 """[examples, labels]: which of them an example has"""
 
 
-def score_labels(predicted: Labels, gold: Labels, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
-    """`micro_f1`, `macro_f1` and `exact_match`: all the labels of an example are right."""
-    metrics = _metrics(predicted, gold)
-    return scores_of(metrics, rule=f"any of {np.shape(gold)[1]} labels", samples=samples, seed=seed)
+def score_labels(
+    predicted: Labels, gold: Labels, *, names: Sequence[str] = (), samples: int = 1000, seed: int = 12345
+) -> list[Score]:
+    """`micro_f1`, `macro_f1` and `exact_match`: all the labels of an example are right; then `f1_NAME` of each label,
+    if they have names."""
+    metrics, n_labels = _metrics(predicted, gold), np.shape(gold)[1]
+    by_label = metrics[0].statistics
+    metrics += [Metric(f"f1_{name}", by_label[:, k::n_labels], macro_f1_from) for k, name in enumerate(names)]
+    return scores_of(metrics, rule=f"any of {n_labels} labels", samples=samples, seed=seed)
 
 
 def quick_labels(predicted: Labels, gold: Labels) -> dict[str, float]:

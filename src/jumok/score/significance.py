@@ -158,7 +158,7 @@ def compare(
     )
 
 
-def scores_of(metrics: Iterable[Metric], *, rule: str, samples: int, seed: int) -> list[Score]:
+def scores_of(metrics: Iterable[Metric], *, rule: str, samples: int = 1000, seed: int = 12345) -> list[Score]:
     """Every metric with its interval; the signature names the rule they share."""
     signature = f"{rule}, bootstrap {samples}, seed {seed}, 95%"
     return [score_with_interval(*metric, signature=signature, samples=samples, seed=seed) for metric in metrics]

@@ -126,12 +126,9 @@ class Answerer:
         windows = [encode_question(self.tokenizer, example, self.long_texts).windows for example in examples]
         found, nothing = scored_places(self.models, self.tokenizer, windows, self.config.max_answer, 1)
         gold = [[text for text, _ in example.answers] for example in examples]
-        said = [
-            example.context[slice(*next(iter(best)))] if best else ""
-            for example, best in zip(examples, found, strict=True)
-        ]
+        said = [best[0].said(example.context) if best else "" for example, best in zip(examples, found, strict=True)]
         gain = answer_statistics(said, gold)[:, 1] - answer_statistics([""] * len(gold), gold)[:, 1]
-        gaps = [next(iter(best.values())) - null if best else -1e9 for best, null in zip(found, nothing, strict=True)]
+        gaps = [best[0].score - null if best else -1e9 for best, null in zip(found, nothing, strict=True)]
         return threshold_for(gaps, gain.tolist())
 
 

@@ -184,11 +184,9 @@ def answer(
     """
     candidates, nothing = scored_places(models, tokenizer, questions, config.max_answer, n_best, done=done)
     answers = []
-    for here, null in zip(candidates, nothing.tolist(), strict=True):
-        spans = [Span(*span, score) for span, score in here.items()]
-        if config.no_answer or not spans:
-            spans.append(Span(0, 0, null + threshold))
-        answers.append(sorted(spans, key=lambda span: -span.score)[:n_best])
+    for spans, null in zip(candidates, nothing.tolist(), strict=True):
+        none = [Span(0, 0, null + threshold)] if config.no_answer or not spans else []
+        answers.append(_best_first([*spans, *none], n_best))
     return answers
 
 
@@ -200,8 +198,8 @@ def scored_places(
     n_best: int,
     *,
     done: Done = nobody,
-) -> tuple[list[dict[tuple[int, int], float]], Values]:
-    """The n best places of an answer to every question, with their scores, and the score of there being none."""
+) -> tuple[list[list[Span]], Values]:
+    """The n best places of an answer to every question, best first, and the score of there being none."""
     flat = [(i, window) for i, windows in enumerate(questions) for window in windows]
     candidates: list[dict[tuple[int, int], float]] = [{} for _ in questions]
     nothing = np.full(len(questions), np.inf)
@@ -215,7 +213,11 @@ def scored_places(
                 for span, score in _best_spans(logits, window, longest, n_best).items():
                     candidates[i][span] = max(score, candidates[i].get(span, -np.inf))
     done(len(questions))
-    return candidates, nothing
+    return [_best_first([Span(*span, score) for span, score in here.items()], n_best) for here in candidates], nothing
+
+
+def _best_first(spans: list[Span], n: int) -> list[Span]:
+    return sorted(spans, key=lambda span: -span.score)[:n]
 
 
 def _best_spans(logits: Values, window: Window, longest: int, n: int) -> dict[tuple[int, int], float]:

@@ -16,8 +16,8 @@ from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError, InputError
 from jumok.models import BertClassifier, BertConfig, RnnClassifier
-from jumok.score.classification import accuracy_from, accuracy_statistics
-from jumok.score.significance import Comparison, Values, compare, score_with_interval
+from jumok.score.classification import accuracy_from, accuracy_statistics, perplexity_of, softmax
+from jumok.score.significance import Comparison, Metric, Values, compare, scores_of
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
 from jumok.tasks.reading import OnPage, Page, make_page, pages
@@ -127,7 +127,7 @@ class ChoiceTask(OneTextTask[Choice]):
         right = np.array([row[label] for row, label in zip(found, gold, strict=True)])
         said = [int(row.argmax()) for row in found]
         accuracy = float(accuracy_from(accuracy_statistics(said, gold).sum(axis=0)))
-        return {"perplexity": float(np.exp(-np.log(np.maximum(right, 1e-12)).mean())), "accuracy": accuracy}
+        return {"perplexity": perplexity_of(right), "accuracy": accuracy}
 
 
 def ending_fields(n: int) -> list[str]:
@@ -153,10 +153,9 @@ def choose(
     found, at = [], 0
     for windows in examples:
         n = len(windows[0])
-        here = scores[:, at : at + n * len(windows)].reshape(-1, n)
+        here = scores[:, at : at + n * len(windows)].reshape(len(models), len(windows), n)
         at += n * len(windows)
-        exponentials = np.exp(here - here.max(axis=1, keepdims=True))
-        found.append((exponentials / exponentials.sum(axis=1, keepdims=True)).mean(axis=0))
+        found.append(softmax(here.mean(axis=1)).mean(axis=0))
     return found
 
 
@@ -201,8 +200,7 @@ class Chooser:
     ) -> tuple[dict[str, Any], list[str]]:
         refuse_options(options, "a choice")
         statistics, said = self._statistics(examples, done)
-        signature = "bootstrap 1000, seed 12345, 95%"
-        score = score_with_interval("accuracy", statistics, accuracy_from, signature=signature)
+        (score,) = scores_of([Metric("accuracy", statistics, accuracy_from)], rule="endings")
         outputs = [example.endings[i] for example, i in zip(examples, said, strict=True)]
         return {"sentences": len(examples), "scores": {"accuracy": score.plain()}}, outputs
 
@@ -234,4 +232,4 @@ def _asked(line: str, where: str) -> Choice:
     if len(endings) < 2:
         right = 'a context and at least two endings with tabs between them, or {"context": …, "endings": […]}'
         raise InputError(f"{len(endings)} endings to choose from: {line[:60]!r}", where=where, right=right)
-    return Choice(context, endings, 0, where)
+    return Choice(context, endings, -1, where)

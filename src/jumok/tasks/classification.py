@@ -14,12 +14,13 @@ from jumok.data.corpus import Corpus
 from jumok.data.shards import Shards
 from jumok.errors import DataError
 from jumok.models import BertClassifier, RnnClassifier
+from jumok.score.classification import perplexity_of
 from jumok.score.significance import Values
 from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import OnPage, Page, make_page, pages
-from jumok.tasks.targets import Array, Classes, Numbers, Predicts, Several, Targets, balanced_weights
+from jumok.tasks.targets import Array, Classes, Numbers, Predicts, Several, Targets
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.labelled import Labelled
 from jumok.text.tokenizer import Tokenizer
@@ -37,7 +38,7 @@ class ClassificationConfig:
     """one class, several labels (data.separator stands between them), or a number"""
     label_smoothing: Share = 0.0
     class_weights: Literal["none", "balanced"] | dict[str, Positive] = "none"
-    """what an example of a label counts for in the loss: all the same, the rarer the more, or what is given here"""
+    """what a text that has a label counts for in the loss: all the same, the rarer the more, or what is given here"""
     text_loss: Share = 0.5
     """model.kind = "gpt", which writes the label after the text: what the text itself counts for in the loss"""
 
@@ -91,7 +92,7 @@ def label_weights(config: ClassificationConfig, targets: Targets, train: Shards)
             raise DataError(f"no label {', '.join(sorted(unknown))}", where="task.class_weights", right=right)
         return [config.class_weights.get(label, 1.0) for label in targets.labels]
     counts = np.bincount(train.fields["label"].tokens.astype(np.int64), minlength=targets.width)
-    return balanced_weights(counts.tolist())
+    return targets.balanced(counts.tolist(), len(train))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,7 @@ def evaluated(targets: Targets, believed: Values, gold: Array) -> dict[str, floa
         return scores
     one = isinstance(targets, Classes)
     right = believed[np.arange(len(gold)), gold] if one else np.where(gold, believed, 1 - believed)
-    return {"perplexity": float(np.exp(-np.log(np.maximum(right, 1e-12)).mean())), **scores}
+    return {"perplexity": perplexity_of(right), **scores}
 
 
 def classify(

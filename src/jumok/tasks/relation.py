@@ -18,6 +18,7 @@ from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError
 from jumok.models import BertRelation, RnnClassifier
+from jumok.score.classification import perplexity_of
 from jumok.score.relations import quick_relations, relation_of
 from jumok.score.significance import Values
 from jumok.tasks.baseline import baselines
@@ -48,7 +49,7 @@ class RelationConfig:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A text with marked entities as a model reads it; where in the row the entities are, markers included."""
+    """A text with marked entities as a model reads it; where in the row the entities are, markers excluded."""
 
     ids: list[int]
     head: Part
@@ -248,8 +249,7 @@ class RelationTask(OneTextTask[Related]):
         gold = [example.label for example in self.dev]
         said = [self.labels[int(i)] for i in believed.argmax(axis=1)]
         right = np.array([row[self.labels.index(label)] for row, label in zip(believed, gold, strict=True)])
-        perplexity = float(np.exp(-np.log(np.maximum(right, 1e-12)).mean()))
-        return {"perplexity": perplexity, **self._scores(said, gold)}
+        return {"perplexity": perplexity_of(right), **self._scores(said, gold)}
 
     def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:
         """What the most frequent relation, and a bag of words that sees the markers among them, would score."""

@@ -4,7 +4,6 @@ A kind of target knows how labels are read and stored, what the loss of a model'
 they are scored. Outputs are [n, width]; "believed" is what they mean: probabilities, or the numbers themselves.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
@@ -16,17 +15,23 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.errors import DataError, listed
-from jumok.score.classification import compare_classes, quick_scores, score_classes, temperature_for
-from jumok.score.classification import temperature_for_labels as temperature_for_several
+from jumok.score.classification import (
+    compare_classes,
+    quick_scores,
+    score_classes,
+    softmax,
+    temperature_for,
+    temperature_for_labels,
+)
 from jumok.score.labels import compare_labels, quick_labels, score_labels
 from jumok.score.numbers import compare_numbers, quick_numbers, score_numbers
 from jumok.score.significance import Comparison, Score, Values
+from jumok.text.labelled import NUMBER
 
 Predicts = Literal["class", "labels", "number"]
 Array = NDArray[Any]
 FEW_LABELS = 20
 """of more than these, F1 is not told for each"""
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class HasLabel(Protocol):
@@ -52,6 +57,10 @@ class Targets(Protocol):
 
     def stored(self, example: HasLabel) -> list[int]:
         """A label as ids, for the shards."""
+        ...
+
+    def balanced(self, counts: Sequence[int], n: int) -> list[float]:
+        """Weights by which labels that so many of n examples have count for the same, rare or not."""
         ...
 
     def batch(self, stored: Sequence[Sequence[int]]) -> Tensor: ...
@@ -99,12 +108,6 @@ def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
     return labels[label]
 
 
-def balanced_weights(counts: Sequence[int]) -> list[float]:
-    """Rare labels weigh more, as much more as they are rarer; the mean weight of an example is one."""
-    total, n = sum(counts), len(counts)
-    return [total / (n * max(count, 1)) for count in counts]
-
-
 @dataclass(frozen=True, slots=True)
 class Classes:
     """One label of several; believed are the probabilities of each."""
@@ -122,6 +125,9 @@ class Classes:
     def stored(self, example: HasLabel) -> list[int]:
         return [self.labels.index(example.label)]
 
+    def balanced(self, counts: Sequence[int], n: int) -> list[float]:
+        return [n / (self.width * max(count, 1)) for count in counts]
+
     def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
         return torch.tensor([int(row[0]) for row in stored])
 
@@ -129,9 +135,7 @@ class Classes:
         return F.cross_entropy(outputs, targets, weight=weights, label_smoothing=smoothing, reduction="sum")
 
     def believed(self, outputs: Values) -> Values:
-        exponentials = np.exp(outputs - outputs.max(axis=1, keepdims=True))
-        probabilities: Values = exponentials / exponentials.sum(axis=1, keepdims=True)
-        return probabilities
+        return softmax(outputs)
 
     def decided(self, believed: Values) -> Array:
         best: Array = believed.argmax(axis=1)
@@ -179,6 +183,10 @@ class Several:
     def stored(self, example: HasLabel) -> list[int]:
         return sorted({self.labels.index(label) for label in split_labels(example.label, self.separator)})
 
+    def balanced(self, counts: Sequence[int], n: int) -> list[float]:
+        """The examples that have a label count for as much as those that have not."""
+        return [max(n - count, 1) / max(count, 1) for count in counts]
+
     def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
         rows = torch.zeros(len(stored), self.width)
         for row, labels in zip(rows, stored, strict=True):
@@ -186,8 +194,8 @@ class Several:
         return rows
 
     def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
-        soft = targets * (1 - smoothing) + smoothing / 2
-        return F.binary_cross_entropy_with_logits(outputs, soft, weight=weights, reduction="sum")
+        soft = targets * (1 - smoothing) + smoothing / 2  # a weight is of the texts that have the label
+        return F.binary_cross_entropy_with_logits(outputs, soft, pos_weight=weights, reduction="sum")
 
     def believed(self, outputs: Values) -> Values:
         probabilities: Values = 1 / (1 + np.exp(-np.clip(outputs, -500, 500)))
@@ -197,7 +205,7 @@ class Several:
         return believed > 0.5
 
     def temperature(self, believed: Values, gold: Array) -> float | None:
-        return temperature_for_several(_log(believed) - _log(1 - believed), gold)
+        return temperature_for_labels(_log(believed) - _log(1 - believed), gold)
 
     def heated(self, believed: Values, temperature: float) -> Values:
         return self.believed((_log(believed) - _log(1 - believed)) / temperature)
@@ -206,7 +214,7 @@ class Several:
         return np.maximum(believed, 1 - believed).ravel(), (self.decided(believed) == gold).ravel()
 
     def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_labels(decided, gold)
+        return score_labels(decided, gold, names=self.labels if self.width <= FEW_LABELS else ())
 
     def quick(self, decided: Array, gold: Array) -> dict[str, float]:
         return quick_labels(decided, gold)
@@ -250,6 +258,9 @@ class Numbers:
         bits = np.float32((read_number(example) - self.mean) / self.deviation).view(np.uint32)
         return [int(bits)]
 
+    def balanced(self, counts: Sequence[int], n: int) -> list[float]:
+        return [1.0]
+
     def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
         return torch.from_numpy(np.array([row[0] for row in stored], dtype=np.uint32).view(np.float32))
 
@@ -291,8 +302,7 @@ def split_labels(label: str, separator: str) -> list[str]:
 
 
 def read_number(example: HasLabel) -> float:
-    # Python's own rule also takes 1_000 and other scripts' digits.
-    value = float(example.label) if _NUMBER.fullmatch(example.label) else float("nan")
+    value = float(example.label) if NUMBER.fullmatch(example.label) else float("nan")
     if not np.isfinite(value):
         what = f"the label {example.label!r} is no number"
         raise DataError(what, where=example.where, right='a number, or task.predicts = "class"')

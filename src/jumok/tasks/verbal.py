@@ -17,6 +17,7 @@ from jumok.data.corpus import Corpus
 from jumok.errors import DataError
 from jumok.models import Gpt
 from jumok.nn.cross_entropy import linear_cross_entropy
+from jumok.score.classification import softmax
 from jumok.score.significance import Values
 from jumok.tasks.baseline import baselines
 from jumok.tasks.classification import ClassificationConfig, evaluated
@@ -34,7 +35,13 @@ from jumok.train.loop import Loss
 
 def label_ids(tokenizer: Tokenizer, labels: Sequence[str]) -> list[list[int]]:
     """Each label on a line of its own, and its end, without which 1 would be the beginning of 10."""
-    return [[*tokenizer.encode(f"\n{label}"), tokenizer.end_id] for label in labels]
+    found: dict[tuple[int, ...], str] = {}
+    for label in labels:
+        other = found.setdefault((*tokenizer.encode(f"\n{label}"), tokenizer.end_id), label)
+        if other != label:
+            what = f"the vocabulary reads the labels {other!r} and {label!r} alike, so that a model cannot write both"
+            raise DataError(what, right="labels that differ in what the vocabulary knows and does not fold")
+    return [*map(list, found)]
 
 
 def encode_prompt(
@@ -136,7 +143,10 @@ class VerbalTask(OneTextTask[Labelled]):
 def classify_in_words(
     models: Sequence[Gpt], tokenizer: Tokenizer, texts: Sequence[Framed], labels: Sequence[str], *, done: Done = nobody
 ) -> Values:
-    """[n, labels]: how likely each label is to be what the model writes after a text; mean over windows and models."""
+    """[n, labels]: how likely each label is to be what the model writes after a text.
+
+    As with other classes, windows are merged before they become probabilities, models after.
+    """
     ends = label_ids(tokenizer, labels)
     prompts = [row for framed in texts for row in framed.rows]
     rows = [[*prompt, *end] for prompt in prompts for end in ends]
@@ -154,11 +164,8 @@ def classify_in_words(
                 log_probs = model.logits(model(batch.read)[batch.real][at_label]).log_softmax(dim=-1)
                 np.add.at(found[m], owner, log_probs.gather(1, targets)[:, 0].double().cpu().numpy())
     logits = found.reshape(len(models), len(prompts), len(ends))
-    exponentials = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    believed = (exponentials / exponentials.sum(axis=-1, keepdims=True)).mean(axis=0)
-    owners = np.repeat(np.arange(len(texts)), [len(framed.rows) for framed in texts])
-    total = np.zeros((len(texts), len(ends)))
-    np.add.at(total, owners, believed)
+    windows = np.array([len(framed.rows) for framed in texts], dtype=np.int64)
+    means = np.add.reduceat(logits, np.cumsum(windows) - windows, axis=1) / windows[:, None]
     done(len(texts))
-    mean: Values = total / np.array([[len(framed.rows)] for framed in texts])
-    return mean
+    believed: Values = softmax(means).mean(axis=0)
+    return believed

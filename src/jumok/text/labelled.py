@@ -3,6 +3,7 @@
 Like the readers of pairs they are lazy, leave the text as it was written, and name the place of what is wrong.
 """
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import dropwhile
@@ -22,6 +23,10 @@ class Labelled:
     pair: str | None
     label: str
     where: str
+
+
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""a label that is a number: Python's own rule also takes 1_000 and other scripts' digits"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,13 @@ def test_labels_of_which_nothing_is_found() -> None:
     assert (found.examples[0], "(b): 5 of 15" in found.message) == ("p:2  b", True)
 
 
+def test_of_several_labels_each_is_looked_at() -> None:
+    examples = [Labelled(f"text {i}", None, label, f"p:{i}") for i, label in enumerate(["sun | rain", "rain", "|"])]
+    (found,) = examine_judgements(examples, ["rain"] * 3, scored(f1_sun=0, f1_rain=80), separator="|")
+    assert found.message.startswith("texts with a label of which nothing is ever found (sun): 1 of 3")
+    assert "task.class_weights" in found.message
+
+
 def test_a_score_that_is_called_like_a_label_is_none_of_it() -> None:
     """And a text that has two such labels is one text."""
     examples = [Marked("Ada Bo", [Mark(0, 3, "span_f1"), Mark(4, 6, "LOC"), Mark(4, 6, "PER")], "p:1")]
@@ -107,3 +114,4 @@ def test_a_baseline_of_another_metric_says_nothing() -> None:
 def test_entities_and_relations_of_which_nothing_is_found(example: Any) -> None:
     (found,) = examine_judgements([example], ["x"], scored(f1_PER=0, f1_LOC=0))
     assert found.message.startswith("texts with a label of which nothing is ever found (PER): 1 of 1")
+    assert "task.class_weights" not in found.message  # which are for labels of texts

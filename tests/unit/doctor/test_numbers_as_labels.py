@@ -50,6 +50,8 @@ def test_many_numbers_are_told_in_steps() -> None:
     [
         ("n/a", "labels that are not numbers"),
         ("2,5", "labels that are not numbers"),
+        ("1_000", "labels that are not numbers"),  # to Python they are
+        ("４", "labels that are not numbers"),
         ("nan", "labels that are no finite number"),
         ("-inf", "labels that are no finite number"),
         ("1e999", "labels that are no finite number"),

@@ -34,6 +34,11 @@ def test_scores_are_those_of_scikit_learn(case):
     assert quick_labels(predicted, gold) == pytest.approx(theirs, abs=1e-9)
     scores = score_labels(predicted, gold, samples=5)
     assert {score.name: score.value for score in scores} == pytest.approx(theirs, abs=1e-9)
+    named = score_labels(predicted, gold, names=[f"l{k}" for k in range(gold.shape[1])], samples=5)[3:]
+    each = f1_score(gold, predicted, average=None, zero_division=0)
+    assert {score.name: score.value for score in named} == pytest.approx(
+        {f"f1_l{k}": 100 * value for k, value in enumerate(each)}, abs=1e-9
+    )
     assert all(score.n == len(gold) and 0 <= score.low <= score.high <= 100 for score in scores)
 
 

@@ -367,6 +367,23 @@ def test_a_threshold_is_found_where_the_model_speaks_too_often(runs, held_out):
     assert facts.get("threshold", 0.0) == load(runs("answering").folder).threshold
 
 
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+def test_a_threshold_is_found_by_the_best_answer_of_all_windows():
+    """Where there is an answer, an early window has a lesser candidate; where there is none, that is all there is."""
+    words = ["a", "b", "c", "d"] * 12
+    answered, silent = (" ".join([*words[:2], *some, *words[2:], *more]) for some, more in (("j", "i"), ("j", "")))
+    examples = [question(answered, answers=[("i", answered.index("i"))]), question(silent)]
+    facts = {
+        "task": {"kind": "answering", "no_answer": True},
+        "max_len": 18,
+        "long_texts": {"rule": "windows", "stride": 5},
+    }
+    predictor = Answerer([Fake(WORDS, {"i": 5, "j": 3}, {"i": 5, "j": 3}, nothing=2)], WORDS, facts)
+    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] == 50
+    predictor.threshold = predictor.best_threshold(examples)
+    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] == 100
+
+
 def test_answers_are_shown_with_their_places_and_shares(runs):
     predictor = runs("answering").predictor
     context = "the dog red sun here"

@@ -142,14 +142,14 @@ def test_probabilities_are_a_softmax_over_the_endings():
     assert found == pytest.approx(torch.stack(scores).softmax(0).numpy(), abs=1e-5)
 
 
-def test_windows_and_models_are_merged_by_their_mean():
+def test_windows_are_merged_before_they_become_probabilities_and_models_after():
     models = [untrained(1), untrained(2)]
     texts = [Choice(text, ["c", "d e"], 0, "") for text in ("a b", "f g h")]
     windows = [encode_choice(PIECES, text, LONG).windows[0] for text in texts]
-    alone = [choose([model], PIECES, [[rows]])[0] for model in models for rows in windows]
+    alone = [np.mean([np.log(choose([model], PIECES, [[rows]])[0]) for rows in windows], axis=0) for model in models]
     told = []
     (both, _) = choose(models, PIECES, [windows, windows[:1]], done=told.append)
-    assert both == pytest.approx(np.mean(alone, axis=0), abs=1e-6)
+    assert both == pytest.approx(np.mean([np.exp(a) / np.exp(a).sum() for a in alone], axis=0), abs=1e-6)
     assert sum(told) == 2
 
 

@@ -443,8 +443,8 @@ def test_the_loss_of_labels_is_a_binary_cross_entropy_of_each(smoothing, weights
     outputs, gold = outputs_and(targets)
     p = outputs.sigmoid()
     soft = gold * (1 - smoothing) + (1 - gold) * 0 + smoothing / 2
-    by_hand = -(soft * p.log() + (1 - soft) * (1 - p).log())
-    by_hand *= 1.0 if weights is None else torch.tensor(weights)
+    heavier = 1.0 if weights is None else torch.tensor(weights)  # what is said of the texts that have the label
+    by_hand = -(heavier * soft * p.log() + (1 - soft) * (1 - p).log())
     given = None if weights is None else torch.tensor(weights)
     total = targets.loss(outputs, gold, smoothing=smoothing, weights=given)
     assert float(total) == pytest.approx(float(by_hand.sum()), rel=1e-5)
@@ -496,6 +496,17 @@ def test_balanced_weights_make_rare_labels_as_heavy_as_frequent_ones(tree, tmp_p
     assert found.weights == pytest.approx([12 / (2 * 9), 12 / (2 * 3)])  # as in scikit-learn
     assert 9 * found.weights[0] == pytest.approx(3 * found.weights[1])
     assert (9 * found.weights[0] + 3 * found.weights[1]) / 12 == pytest.approx(1)
+
+
+def test_balanced_weights_find_a_rare_label_of_several():
+    """Of a text that says nothing, the likeliest belief is the share of the label; balanced, it is a half."""
+    targets = Several(["rare", "often"])
+    gold = torch.tensor([[1.0, 1.0]] + [[0.0, 1.0]] * 11 + [[0.0, 0.0]] * 8)
+    weights = torch.tensor(targets.balanced([1, 12], 20))
+    for given, believed in ((None, [1 / 20, 12 / 20]), (weights, [0.5, 0.5])):
+        outputs = torch.tensor(believed).logit().expand(20, 2).clone().requires_grad_()
+        targets.loss(outputs, gold, smoothing=0.0, weights=given).backward()
+        assert outputs.grad.sum(dim=0).tolist() == pytest.approx([0, 0], abs=1e-5)
 
 
 def test_a_weight_for_a_label_that_is_not_there_is_refused(tree, tmp_path):

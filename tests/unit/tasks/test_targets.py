@@ -13,7 +13,7 @@ from jumok.errors import DataError
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.tasks.baseline import BUCKETS, baselines, features
-from jumok.tasks.targets import Classes, Numbers, Several, balanced_weights, collect_labels, learn_targets
+from jumok.tasks.targets import Classes, Numbers, Several, collect_labels, learn_targets
 from jumok.text.labelled import Labelled
 
 
@@ -85,7 +85,15 @@ def test_what_is_no_number(label):
 def test_balanced_weights_are_those_of_scikit_learn(counts):
     y = np.repeat(np.arange(len(counts)), counts)
     expected = compute_class_weight("balanced", classes=np.arange(len(counts)), y=y)
-    assert balanced_weights(counts) == pytest.approx(expected.tolist())
+    classes = Classes([str(label) for label in range(len(counts))])
+    assert classes.balanced(counts, sum(counts)) == pytest.approx(expected.tolist())
+
+
+@pytest.mark.parametrize("count", [1, 7, 19])
+def test_balanced_weights_of_several_are_those_of_scikit_learn_for_each(count):
+    """As it weighs both sides of a label, the side that has it weighs so much more."""
+    without, with_it = compute_class_weight("balanced", classes=np.arange(2), y=[0] * (20 - count) + [1] * count)
+    assert Several(["a"]).balanced([count], 20) == pytest.approx([with_it / without])
 
 
 # baselines

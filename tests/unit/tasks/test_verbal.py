@@ -97,12 +97,13 @@ def test_probabilities_are_those_of_the_labels_given_the_text(n_models):
     assert np.ptp(believed, axis=0).max() > 1e-4
 
 
-def test_windows_are_merged_by_their_mean():
+def test_windows_are_merged_before_they_become_probabilities():
     model, told = untrained(), []
     rows = [BYTES.encode(text) for text in ("the sun", "is good")]
     both = classify_in_words([model], BYTES, [Framed(rows, True), Framed(rows[:1], False)], LABELS, done=told.append)
     alone = classify_in_words([model], BYTES, [Framed([row], False) for row in rows], LABELS)
-    assert both[0] == pytest.approx(alone.mean(axis=0), abs=1e-6)
+    together = np.exp(np.log(alone).mean(axis=0))
+    assert both[0] == pytest.approx(together / together.sum(), abs=1e-6)
     assert both[1] == pytest.approx(alone[0], abs=1e-6)
     assert sum(told) == 2
 
@@ -114,6 +115,12 @@ def test_a_text_longer_than_the_model_reads_is_read_in_windows():
         (found,) = classifier.predict(["the sun is good 해 " * 40])
     assert found.windows > 5
     assert sum(found.probabilities.values()) == pytest.approx(1, abs=1e-5)
+
+
+def test_labels_that_are_read_alike_are_refused():
+    folding = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=40, lowercase=True), ["good bad"])
+    with pytest.raises(DataError, match="reads the labels 'Good' and 'good' alike"):
+        label_ids(folding, ["Good", "bad", "good"])
 
 
 # training
