@@ -2,15 +2,16 @@
 
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
+from jumok.errors import InputError
 from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
-from jumok.tasks.predict import Done, Line, line_places, nobody, refuse_options
-from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, encode_related, order_of, overlap, relate, rule
+from jumok.tasks.predict import Done, Line, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, Row, encode_related, order_of, overlap, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
@@ -39,6 +40,8 @@ class RelatedText:
     """what a line of output says: the relation, or "head | relation | tail" of each that was found"""
     entities: list[Found]
     relations: list[Relation]
+    truncated: bool = False
+    """whether a model was asked with a part of the text only, the one that is nearest to the two entities"""
 
 
 class Relater:
@@ -81,8 +84,9 @@ class Relater:
         if taggers:
             return self._of_texts(texts, taggers, types or {}, done)
         asked = [parse_related(line, where) for line, where in zip(texts, line_places(texts), strict=True)]
-        believed = self._believed(asked, done)
-        return [self._of_pair(example, row) for example, row in zip(asked, believed, strict=True)]
+        read = self._read(asked)
+        believed = relate(self.models, self.tokenizer, read, self.targets, done=done)
+        return [self._of_pair(*found) for found in zip(asked, believed, read, strict=True)]
 
     def score(
         self, examples: Sequence[Related], *, done: Done = nobody, **options: Any
@@ -98,6 +102,9 @@ class Relater:
         self, other: "Relater", examples: Sequence[Related], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
         refuse_options(options, "a model of relations")
+        for what, a, b in (("labels", self.labels, other.labels), ("no_relation", self.no_relation, other.no_relation)):
+            if a != b:
+                raise InputError(f"the runs differ in {what}: {a} and {b}", right="two runs of the same task and data")
         self.targets.gold(examples)
         ours, theirs = (
             [relater.labels[int(i)] for i in relater._believed(examples, done).argmax(axis=1)]
@@ -107,25 +114,26 @@ class Relater:
         return compare_relations(ours, theirs, gold, **self.rule)
 
     def plain(self, text: str, output: RelatedText) -> dict[str, Any]:
-        return asdict(output)
+        return plain_output(output)
 
-    def _believed(
-        self, examples: Sequence[Related], done: Done, pieces: Sequence[Pieces | None] | None = None
-    ) -> Values:
+    def _believed(self, examples: Sequence[Related], done: Done) -> Values:
+        return relate(self.models, self.tokenizer, self._read(examples), self.targets, done=done)
+
+    def _read(self, examples: Sequence[Related], pieces: Sequence[Pieces | None] | None = None) -> list[Row]:
         rows = [
             encode_related(self.tokenizer, example, self.long_texts, known)
             for example, known in zip(examples, pieces or [None] * len(examples), strict=True)
         ]
         self.long_texts.warn(sum(row.long for row in rows), len(rows), NEAR)
-        return relate(self.models, self.tokenizer, rows, self.targets, done=done)
+        return rows
 
-    def _of_pair(self, example: Related, row: Values) -> RelatedText:
+    def _of_pair(self, example: Related, row: Values, read: Row) -> RelatedText:
         head, tail = (
             Found(entity.start, entity.end, entity.type, example.text[entity.start : entity.end], 1.0)
             for entity in (example.head, example.tail)
         )
         label = self.labels[int(row.argmax())]
-        return RelatedText(label, [head, tail], [Relation(head, tail, label, round(float(row.max()), 6))])
+        return RelatedText(label, [head, tail], [Relation(head, tail, label, round(float(row.max()), 6))], read.long)
 
     def _of_texts(
         self, texts: Sequence[str], taggers: Sequence[Tagger], types: Mapping[str, str], done: Done
@@ -139,23 +147,28 @@ class Relater:
         asked = ((k, *pair) for k, here in enumerate(found) for pair in self._pairs(pieces[k], here))
         entities: list[list[Found]] = [[] for _ in texts]
         relations: list[list[Relation]] = [[] for _ in texts]
+        truncated = [False for _ in texts]
         for (i, (start, _)), here in zip(places, found, strict=True):
             entities[i] += [_moved(entity, start) for entity in here]
         while some := [*islice(asked, PAIRS_AT_ONCE)]:
             examples = [
                 Related(sentences[k], _entity(head), _entity(tail), "", sentences[k].where) for k, head, tail in some
             ]
-            believed = self._believed(examples, nobody, [pieces[k] for k, *_ in some])
-            for (k, head, tail), row in zip(some, believed, strict=True):
+            read = self._read(examples, [pieces[k] for k, *_ in some])
+            believed = relate(self.models, self.tokenizer, read, self.targets)
+            for (k, head, tail), row, one in zip(some, believed, read, strict=True):
                 i, (start, _) = places[k]
+                truncated[i] |= one.long
                 label = self.labels[int(row.argmax())]
                 if label != self.no_relation:
                     sides = _moved(head, start), _moved(tail, start)
                     relations[i].append(Relation(*sides, label, round(float(row.max()), 6)))
         done(len(texts))
         return [
-            RelatedText("; ".join(f"{r.head.text} | {r.label} | {r.tail.text}" for r in related), all_of_it, related)
-            for all_of_it, related in zip(entities, relations, strict=True)
+            RelatedText(
+                "; ".join(f"{r.head.text} | {r.label} | {r.tail.text}" for r in related), all_of_it, related, cut
+            )
+            for all_of_it, related, cut in zip(entities, relations, truncated, strict=True)
         ]
 
     def _pairs(self, pieces: Pieces, entities: Sequence[Found]) -> Iterator[tuple[Found, Found]]:

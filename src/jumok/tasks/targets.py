@@ -142,10 +142,10 @@ class Classes:
         return best
 
     def temperature(self, believed: Values, gold: Array) -> float | None:
-        return temperature_for(_log(believed), gold)
+        return temperature_for(_log(believed, least=1e-300), gold)
 
     def heated(self, believed: Values, temperature: float) -> Values:
-        return self.believed(_log(believed) / temperature)
+        return self.believed(_log(believed, least=1e-300) / temperature)
 
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
         return believed.max(axis=1), self.decided(believed) == gold
@@ -292,8 +292,8 @@ class Numbers:
         return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
 
 
-def _log(probabilities: Values) -> Values:
-    logarithms: Values = np.log(np.maximum(probabilities, 1e-15))
+def _log(probabilities: Values, *, least: float = 1e-15) -> Values:
+    logarithms: Values = np.log(np.maximum(probabilities, least))
     return logarithms
 
 

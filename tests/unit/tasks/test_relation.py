@@ -394,6 +394,30 @@ def test_a_comparison_names_labels_that_training_does_not_know(runs):
     assert caught.value.where == "test.jsonl:4"
 
 
+def test_runs_with_another_rule_are_not_compared(runs):
+    predictor = runs("relation").predictor
+    other = Relater(predictor.models, predictor.tokenizer, {"task": {}, "labels": predictor.labels, "max_len": 24})
+    other.no_relation = "something else"
+    with pytest.raises(InputError, match="the runs differ in no_relation"):
+        predictor.compare(other, [])
+    other.labels = predictor.labels[::-1]
+    with pytest.raises(InputError, match="the runs differ in labels"):
+        predictor.compare(other, [])
+
+
+@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+def test_of_a_long_text_it_is_said_that_a_part_was_not_read(runs):
+    predictor = runs("relation").predictor
+    long = "Ada beats Bo" + " and so on" * 40
+    given = [
+        json.dumps({"text": text, "head": {"start": 0, "end": 3}, "tail": {"start": 10, "end": 12}})
+        for text in ("Ada beats Bo", long)
+    ]
+    for found in (predictor.predict(given), predictor.predict(["Ada beats Bo", long], taggers=[Capitals()])):
+        assert [output.truncated for output in found] == [False, True]
+        assert ["truncated" in predictor.plain("", output) for output in found] == [False, True]
+
+
 @pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
 def test_pairs_that_no_window_holds_are_not_asked(runs, monkeypatch):
     predictor = runs("relation").predictor

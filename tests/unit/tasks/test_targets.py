@@ -96,6 +96,14 @@ def test_balanced_weights_of_several_are_those_of_scikit_learn_for_each(count):
     assert Several(["a"]).balanced([count], 20) == pytest.approx([with_it / without])
 
 
+@pytest.mark.parametrize("temperature", [0.05, 0.1, 1.0, 5.0])
+def test_what_was_cooled_can_be_heated_again(temperature):
+    """So that the calibration error before a temperature can be told after it."""
+    targets, outputs = Classes(["a", "b", "c"]), np.random.default_rng(1).normal(0, 4, (50, 3))
+    cooled = targets.believed(outputs / temperature)
+    assert targets.heated(cooled, 1 / temperature) == pytest.approx(targets.believed(outputs), abs=1e-9)
+
+
 # baselines
 
 
