@@ -3,7 +3,8 @@
 import hashlib
 import json
 import unicodedata
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -30,7 +31,8 @@ class FileData:
     test_share: Share = 0.0
     """the same for test; a text never stands on two sides"""
     folds: CountOrZero = 0
-    """cross-validation: a hash of their text divides the training examples into so many parts, and one is test"""
+    """cross-validation: a hash of their text divides the training examples into so many parts, and one is test; where
+    texts have labels the parts are equal, and each has the same share of every label"""
     fold: Count | None = None
     """which of the parts is test, from 1; the others are train, less dev_share of them; if not given, each in turn"""
     max_len: Count = 256
@@ -59,16 +61,24 @@ class FileData:
         """Whether only some of what is read for a split belongs to it."""
         return bool(self.share(split) and (self.dev_share or self.test_share or self.folds))
 
-    def _part(self, examples: Iterator[Example], split: Split, text: Callable[[Example], str]) -> Iterator[Example]:
+    def _part(
+        self,
+        examples: Iterator[Example],
+        split: Split,
+        text: Callable[[Example], str],
+        dealt: Mapping[int, int] | None = None,
+    ) -> Iterator[Example]:
         """Of all examples that are read for a split those that belong to it."""
         if not self._divided(split):
             return examples
-        return (example for example in examples if self._side(text(example)) == split)
+        return (example for example in examples if self._side(text(example), dealt) == split)
 
-    def _side(self, text: str) -> Split:
-        # Another hash than for the shares: dev is then drawn from all parts alike.
-        if self.folds and _hash(text, b"fold") % self.folds + 1 == self.fold:
-            return "test"
+    def _side(self, text: str, dealt: Mapping[int, int] | None = None) -> Split:
+        """`dealt` has the part of every text, if a hash alone does not decide it."""
+        if self.fold:
+            key = _fold_hash(text)
+            if (key % self.folds if dealt is None else dealt[key]) + 1 == self.fold:
+                return "test"
         place = _hash(text) / 2**64
         if place < self.test_share:
             return "test"
@@ -77,7 +87,7 @@ class FileData:
     def _shares(self, split: Split) -> bytes:
         """Part of the identity of data that is divided."""
         shares: list[object] = [self.dev_share, self.test_share]
-        shares += [self.folds, self.fold] if self.folds else []
+        shares += [self.folds, self.fold, "dealt"] if self.folds else []
         return json.dumps([split, *shares]).encode() if any(shares) else b""
 
 
@@ -103,11 +113,30 @@ class ListedData(FileData):
         return ", ".join(self.files(split))
 
     def _read(
-        self, split: Split, read: Callable[[Path], Iterator[Example]], text: Callable[[Example], str]
+        self,
+        split: Split,
+        read: Callable[[Path], Iterator[Example]],
+        text: Callable[[Example], str],
+        label: Callable[[Example], str] | None = None,
     ) -> Iterator[Example]:
-        """The examples of a split; `text` is what the side of an example is decided by."""
+        """The examples of a split; their `text` decides on which side they are, and their `label`, if they have one."""
+        dealt = self._dealt(read, text, label) if label and self.fold and self._divided(split) else None
         for file in self.files(split):
-            yield from self._part(read(Path(file)), split, text)
+            yield from self._part(read(Path(file)), split, text, dealt)
+
+    def _dealt(
+        self,
+        read: Callable[[Path], Iterator[Example]],
+        text: Callable[[Example], str],
+        label: Callable[[Example], str],
+    ) -> dict[int, int]:
+        """The part of every text: ordered by label and then by hash, they are dealt out like cards."""
+        labels: dict[int, str] = {}
+        with warnings.catch_warnings(action="ignore"):  # what cannot be read is told when it is read again
+            for example in (example for file in self.train for example in read(Path(file))):
+                labels.setdefault(_fold_hash(text(example)), label(example))
+        order = sorted(labels, key=lambda key: (labels[key], key))
+        return {key: place % self.folds for place, key in enumerate(order)}
 
     def _identity(self, split: Split, *facts: object) -> bytes:
         return json.dumps(facts).encode() + b"".join(map(file_sha256, self.files(split))) + self._shares(split)
@@ -137,6 +166,11 @@ def file_sha256(file: str) -> bytes:
             return hashlib.file_digest(stream, "sha256").hexdigest().encode() + b"\n"
     except OSError as error:
         raise DataError(f"file cannot be read: {error.strerror}", where=file) from error
+
+
+def _fold_hash(text: str) -> int:
+    """Another hash than for the shares: dev is then drawn from all parts alike."""
+    return _hash(text, b"fold")
 
 
 def _hash(text: str, person: bytes = b"") -> int:

@@ -123,7 +123,7 @@ class LabelledData(WindowedData):
         columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
         read = partial(columns, skip=self.skip_labels)
         some = partial(read_some, read) if self.when_wrong == "skip" and wrong is refuse else partial(read, wrong=wrong)
-        return self._read(split, some, lambda example: example.text)
+        return self._read(split, some, lambda example: example.text, lambda example: example.label)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         # What was not always there counts only where it is used: older corpora are still known.
@@ -181,7 +181,8 @@ class RelationData(WindowedData):
     kind: Literal["relations"] = "relations"
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Related]:
-        return self._read(split, partial(read_related, wrong=wrong), lambda example: example.text)
+        read = partial(read_related, wrong=wrong)
+        return self._read(split, read, lambda example: example.text, lambda example: example.label)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
         return self._identity(split, self.kind)

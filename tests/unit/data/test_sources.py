@@ -479,6 +479,39 @@ def test_folds_and_the_dev_data_of_each_are_about_as_large_as_asked(tmp_path: Pa
     assert all(sum(text in each for each in dev) == 4 for text in every)
 
 
+def test_every_fold_has_its_share_of_every_label(tmp_path: Path) -> None:
+    labels = ["often"] * 52 + ["rare"] * 6 + ["pair"] * 2
+    rows = [f"text {i}\t{label}\n" for i, label in enumerate(labels)]
+    (tmp_path / "a.tsv").write_text("text\tlabel\n" + "".join(rows[::2]), "utf-8")
+    (tmp_path / "b.tsv").write_text("text\tlabel\n" + "".join(rows[1::2]), "utf-8")
+    files = [str(tmp_path / "a.tsv"), str(tmp_path / "b.tsv")]
+    for fold in range(1, 6):
+        data = LabelledData(train=files, folds=5, fold=fold)
+        counts = Counter(example.label for example in data.read("test", seed=1))
+        assert counts.total() == 12
+        assert counts["often"] in (10, 11)
+        assert counts["rare"] in (1, 2)
+        assert {example.label for example in data.read("train", seed=1)} == {"often", "rare", "pair"}
+
+
+def test_numbers_are_dealt_out_evenly_and_texts_stay_together(tmp_path: Path) -> None:
+    rows = [f"text {i % 25}\t{i / 7}\n" for i in range(50)]
+    (tmp_path / "a.tsv").write_text("text\tlabel\n" + "".join(rows), "utf-8")
+    folds = [LabelledData(train=[str(tmp_path / "a.tsv")], folds=5, fold=fold) for fold in range(1, 6)]
+    for data in folds:
+        tested = Counter(example.text for example in data.read("test", seed=1))
+        assert sorted(tested.values()) == [2] * 5
+
+
+def test_rows_that_are_left_out_are_told_once(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("text\tlabel\na\tx\nno label\nb\ty\nc\tx\n", "utf-8")
+    data = LabelledData(train=[str(tmp_path / "a.tsv")], folds=2, fold=1, when_wrong="skip")
+    with pytest.warns(UserWarning, match="1 left out") as told:
+        sides = [[example.text for example in data.read(split, seed=1)] for split in ("train", "test")]
+    assert len(told) == 2  # each side is read
+    assert sorted(sides[0] + sides[1]) == ["a", "b", "c"]
+
+
 def test_dev_files_stay_as_they_are_in_every_fold(tmp_path: Path) -> None:
     texts = many(100)
     train, dev = written(tmp_path / "a.tsv", "text", texts), written(tmp_path / "b.tsv", "text", texts)
