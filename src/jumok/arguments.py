@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from jumok.data.corpus import SPLITS, Corpus
 from jumok.data.shards import in_chunks
-from jumok.data.sources import other_files
+from jumok.data.sources import ChoiceData, LabelledData, QuestionData, TaggedData, other_files
 from jumok.doctor import JUDGED, Finding, examine_judgements, examine_outputs
 from jumok.errors import CheckpointError, DataError, InputError, JumokError
 from jumok.predictor import Classifier, Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
@@ -21,6 +21,13 @@ from jumok.tasks.predict import Line, Notes, note_long, noted_later
 from jumok.tasks.tagger import Found
 from jumok.tasks.targets import Several
 from jumok.text.formats import Pair, decoded, read_lines
+from jumok.text.inputs import (
+    lines_of_choices,
+    lines_of_columns,
+    lines_of_marked,
+    lines_of_questions,
+    lines_of_table,
+)
 from jumok.train.folder import RunFolder
 
 _ENTITY = ("type", "text", "start", "end")
@@ -68,10 +75,13 @@ def options(overrides: list[str] | None) -> dict[str, Any]:
     return asked_options(overrides or [])
 
 
-def input_batches(file: Path | None, size: int = 512) -> Iterator[list[Line]]:
-    """Lines of a file, or of stdin as they arrive: whoever writes a line there is answered before the next one."""
+def input_batches(file: Path | None, size: int = 512, *, run: Path | None = None) -> Iterator[list[Line]]:
+    """Lines of a file, or of stdin as they arrive: whoever writes a line there is answered before the next one.
+
+    A file in the layout of the data that the run was trained on becomes such lines.
+    """
     if file is not None:
-        yield from in_chunks(_numbered(read_lines(file), f"{file}:"), size)
+        yield from in_chunks(_lines(file, run), size)
         return
     rest, first = b"", 1
     stdin = cast(BufferedReader, sys.stdin.buffer)
@@ -82,6 +92,25 @@ def input_batches(file: Path | None, size: int = 512) -> Iterator[list[Line]]:
         first += len(lines)
     if rest:
         yield list(_numbered(decoded([rest], "stdin", first=first), "line ", first))
+
+
+def _lines(file: Path, run: Path | None) -> Iterator[Line]:
+    stored = RunFolder(run).stored() if run else None
+    data = parse_recipe(stored["recipe"], where=str(run)).data if stored else None
+    match data, file.name.lower().removesuffix(".gz").rpartition(".")[2]:
+        case LabelledData(), "tsv":
+            placed = lines_of_table(file, data.text, data.pair, data.header)
+        case TaggedData(), "conll" | "iob" | "iob2" | "bio":
+            placed = lines_of_columns(file)
+        case TaggedData(), "jsonl":
+            placed = lines_of_marked(file)
+        case QuestionData(), "json":
+            placed = lines_of_questions(file)
+        case ChoiceData(), "csv":
+            placed = lines_of_choices(file)
+        case _:
+            return _numbered(read_lines(file), f"{file}:")
+    return (Line.at(text, where) for text, where in placed)
 
 
 def _numbered(texts: Iterator[str], source: str, first: int = 1) -> Iterator[Line]:

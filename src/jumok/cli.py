@@ -149,7 +149,7 @@ def evaluate(
 @app.command()
 def predict(
     run: RunArgument,
-    file: Annotated[Path | None, typer.Argument(help="Text, one input a line; stdin if not given.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Lines, or data as in training; stdin if not given.")] = None,
     ensemble: Ensemble = None,
     prefix: Annotated[str | None, typer.Option(help="What every output has to begin with.")] = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show a text while it is written.")] = False,
@@ -180,7 +180,7 @@ def predict(
         refuse_undrawable(picture)
     predictor = load(run, *(ensemble or []))
     asked = {**options(overrides), **finders(predictor, entities, types)}
-    predicted = predictions(predictor, input_batches(file), asked, prefix=prefix)
+    predicted = predictions(predictor, input_batches(file, run=run), asked, prefix=prefix)
     if picture is not None:
         predicted = draw_found(predictor, predicted, picture, raw_text=bool(entities))
     if stream:

@@ -127,7 +127,7 @@ def finish(run: Run, watcher: Watcher) -> None:
     }
     if run.recipe.old_domain is not None:
         held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
-    if found := _found_on_dev(predictor, held_out["dev"]):
+    if found := found_on_dev(predictor, held_out["dev"]):
         model = run.model_folder(**found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
         predictor = load(run.folder.path)
@@ -145,14 +145,17 @@ def finish(run: Run, watcher: Watcher) -> None:
     write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
 
 
-def _found_on_dev(predictor: Predictor, dev: list[Any]) -> dict[str, float]:
+_ENOUGH = 30  # texts that tell how sure a classifier may be; a temperature that fewer tell made it worse elsewhere
+
+
+def found_on_dev(predictor: Predictor, dev: list[Any]) -> dict[str, float]:
     """The temperature that makes a classifier as sure as it is right; the threshold from which an answer is better than
     none. Nothing, where it has no say in that."""
     found: dict[str, float | None] = {}
     match predictor:
         case Answerer():
             found["threshold"] = predictor.best_threshold(dev)
-        case Classifier() if dev and not any(isinstance(model, Gpt) for model in predictor.models):
+        case Classifier() if len(dev) >= _ENOUGH and not any(isinstance(model, Gpt) for model in predictor.models):
             with noted_later({}):  # the score of dev says how many of its texts are long
                 believed = predictor.believed(dev)
             gold = predictor.targets.gold(dev)

@@ -218,6 +218,19 @@ class TestTags:
         finding = only(examine_texts({"train": sentences(*rows)}), "impossible_tags")
         assert (finding.count, finding.share, finding.examples) == (1, 1 / 7, ["train.conll:5  Ada/B-PER sings/O"])
 
+    def test_the_scheme_of_train_holds_for_all(self) -> None:
+        """A sentence with marked ends in dev makes no fault of those without."""
+        splits = {
+            "train": sentences("Ada/B-PER sings/O today/O", "in/O Oslo/B-LOC today/O"),
+            "dev": sentences("Ben/B-PER sings/O today/O", "in/O Rome/S-LOC today/O", "Ben/B-PER Kim/E-PER sings/O"),
+        }
+        assert "impossible_tags" not in {finding.kind for finding in examine_texts(splits)}
+        splits = {
+            "train": sentences("Ada/I-PER Ben/B-PER sing/O", "in/O Oslo/I-LOC"),
+            "dev": sentences("Cy/B-PER sings/O in/O Oslo/I-LOC"),
+        }
+        assert "impossible_tags" not in {finding.kind for finding in examine_texts(splits)}
+
     def test_tags_of_no_known_form_among_others(self) -> None:
         finding = only(examine_texts({"train": sentences("Ada/B-PER in/O Oslo/LOC_B")}), "unknown_tags")
         assert (finding.severity, finding.examples) == ("warning", ["train.conll:3  in/O Oslo/LOC_B"])

@@ -156,7 +156,7 @@ class Labels:
             findings += about(rule, unknown, count, total, spelling=spelling)
         if self._separator and max(self._sizes) < 2 and (odd := [label for label in counts if _JOINED.search(label)]):
             findings += about("separator", odd, sum(counts[label] for label in odd), total, separator=self._separator)
-        for fault, tally in self._faults().items():
+        for fault, tally in self._faults(train or self).items():
             n = {"no_span": self._labels.total(), "no_label": self._sizes.total()}.get(fault, self._types.total())
             findings += judge(_RULES[fault], tally, n, {}, begin=f"{name}: ")
         return findings
@@ -171,12 +171,12 @@ class Labels:
             message += f" A text has {counts.total() / total:.2g} of them on average, {max(self._sizes)} at most."
         return finding("labels", "note", counts.total(), max(counts.total(), 1), message)
 
-    def _faults(self) -> dict[str, Tally]:
-        """Tags are judged by the scheme that most of them follow."""
-        faults = dict(self._tallies)
-        if "not_begun" in faults and faults["not_begun"].count > self._prefixes["B"] + self._prefixes["S"]:
-            del faults["not_begun"]  # IOB1, where B- only parts two spans of one type
-        if not self._prefixes["E"] and not self._prefixes["S"]:
+    def _faults(self, train: "Labels") -> dict[str, Tally]:
+        """Tags are judged by the scheme that most of those in train follow."""
+        faults, prefixes = dict(self._tallies), train._prefixes
+        if train._tallies["not_begun"].count > prefixes["B"] + prefixes["S"]:
+            faults.pop("not_begun", None)  # IOB1, where B- only parts two spans of one type
+        if not prefixes["E"] and not prefixes["S"]:
             faults.pop("not_ended", None)  # IOB2, which marks no ends
         if not self._types:
             faults.pop("no_span", None)  # parts of speech and the like

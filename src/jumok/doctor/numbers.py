@@ -11,7 +11,8 @@ import numpy as np
 from jumok.doctor.findings import Finding, Rule, Tally, example, finding, judge
 from jumok.text.labelled import NUMBER, Labelled
 
-_MUCH = 0.2  # of the range of all numbers: two that are farther apart contradict each other
+_MUCH = 0.2  # of the range of nine of ten numbers: two that are farther apart contradict each other
+_FAR = 10  # such ranges away from the others
 _STEPS = 5
 _ENOUGH = 30  # numbers that tell the scale of a split
 _OTHER_SCALE = 0.4  # of the usual spread, or one over it
@@ -29,6 +30,8 @@ _RULES: dict[str, Rule] = {
         " hardly says what it has never seen: see whether they are wrong or on another scale, or add some to train"),
     "scale": ("out_of_range", 0, inf, "numbers that look as if they were on another scale: nine of ten are from {low}"
         " to {high}, and in train from {train_low} to {train_high}", "Use one scale, or divide the data anew"),
+    "far": ("out_of_range", 0, inf, "numbers far from the others, of which nine of ten are from {low} to {high}", "One"
+        " such number may weigh more than all the others: see whether it is right"),
     "differ": ("contradiction", 0.01, 0.1, "{things} that stand earlier in the split with a number more than {much}"
         " away", "A model can learn only one of the two: decide which is right, or leave both out"),
     "differ_a_little": ("duplicate", 0.1, inf, "{things} that repeat an earlier one of the split with a number not"
@@ -79,7 +82,14 @@ class Numbers:
         if not self._values:
             return findings
         low, high = min(self._values), max(self._values)
-        self.much = _MUCH * (high - low) if train is None else train.much
+        usual_low, usual_high = np.percentile(self._values, [5, 95]) if len(self._values) >= _ENOUGH else (low, high)
+        usual = usual_high - usual_low or high - low  # one number that is far off does not stretch the scale of all
+        self.much = _MUCH * usual if train is None else train.much
+        far = [value for value in self._values if not -_FAR * usual <= value - usual_low <= (_FAR + 1) * usual]
+        if far:
+            shown = [shown for sign in (-1, 1) for value, shown in self._extremes[sign] if sign * value in far]
+            usually = {"low": f"{usual_low:g}", "high": f"{usual_high:g}"}
+            findings += judge(_RULES["far"], Tally(len(far), shown[:5]), n, usually, begin=f"{name}: ")
         facts = {"low": f"{low:g}", "high": f"{high:g}", "much": f"{self.much:g}", "things": self._things}
         if low == high and len(self._values) > 1:
             findings += judge(_RULES["one_value"], Tally(n), n, facts, begin=f"{name}: ")

@@ -201,7 +201,8 @@ class _Split:
         self._texts: dict[int, tuple[Any, ...]] = {}
         """what is said of each text: more than one thing if there is a contradiction"""
         self._contexts: set[int] = set()
-        self._short: set[int] = set()
+        self._short: dict[int, Hashable] = {}
+        """what is said of texts that may well recur, if they are tagged"""
         self._words, self._characters = array("l"), array("l")
 
     def examine(self, example: OneText) -> Compared | None:
@@ -231,7 +232,9 @@ class _Split:
             isinstance(example, Tagged | Marked | PlainLine) and count_words(" ".join(WORD.findall(parts[0]))) < _SHORT
         )
         if short and not isinstance(example, PlainLine):
-            self._short.add(text := hash_of(parts[0]))
+            text = hash_of(parts[0])
+            if self._short.setdefault(text, said) != said:
+                self._found("contradiction", example)
             return Compared(text, None, said, short=True)
         return None if said is None or short else self._compare(example, parts, said)
 

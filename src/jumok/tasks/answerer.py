@@ -24,6 +24,7 @@ from jumok.tasks.answering import (
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
 from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Question, parse_question
+from jumok.text.objects import is_object
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 
@@ -135,7 +136,7 @@ class Answerer:
 def read_question(line: str, where: str) -> Question:
     """A question and its text, with a tab between them or as JSON."""
     question, tab, context = line.partition("\t")
-    if tab and not line.lstrip().startswith("{"):
+    if tab and not is_object(line):
         return Question("", question, context, [], where)
     if not line.lstrip().startswith("{"):
         right = 'a question and a text with a tab between them, or {"question": …, "context": …}'

@@ -23,6 +23,7 @@ from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_
 from jumok.tasks.reading import OnPage, Page, make_page, pages
 from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Choice, parse_choice
+from jumok.text.objects import is_object
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.train.loop import Loss
 
@@ -129,6 +130,12 @@ class ChoiceTask(OneTextTask[Choice]):
         accuracy = float(accuracy_from(accuracy_statistics(said, gold).sum(axis=0)))
         return {"perplexity": perplexity_of(right), "accuracy": accuracy}
 
+    def baseline_scores(self, examples: Sequence[Choice]) -> dict[str, dict[str, float]]:
+        """What the place where the right ending most often stands would score."""
+        places = [int(self.train.fields["label"][i][0]) for i in range(len(self.train))]
+        said, gold = [int(np.bincount(places).argmax())] * len(examples), [example.label for example in examples]
+        return {"majority": {"accuracy": float(accuracy_from(accuracy_statistics(said, gold).sum(axis=0)))}}
+
 
 def ending_fields(n: int) -> list[str]:
     return [f"ending{i}" for i in range(n)]
@@ -226,9 +233,9 @@ class Chooser:
 
 
 def _asked(line: str, where: str) -> Choice:
-    if line.lstrip().startswith("{"):
-        return parse_choice(line, where)
     context, *endings = line.split("\t")
+    if is_object(line) or not endings and line.lstrip().startswith("{"):
+        return parse_choice(line, where)
     if len(endings) < 2:
         right = 'a context and at least two endings with tabs between them, or {"context": …, "endings": […]}'
         raise InputError(f"{len(endings)} endings to choose from: {line[:60]!r}", where=where, right=right)

@@ -140,21 +140,31 @@ def places_of(words: Sequence[str]) -> list[Range]:
 
 def split_words(text: str, *, peel: bool) -> list[Range]:
     """What white space separates; with `peel`, also punctuation around it, as corpora of words have it."""
-    found: list[Range] = []
-    for match in re.finditer(r"\S+", text):
-        start, end = match.span()
-        before: list[Range] = []
-        after: list[Range] = []  # the last first
-        while peel and end - start > 1 and _is_punctuation(text[start]):
-            before.append((start, start + 1))
-            start += 1
-        while peel and end - start > 1 and _is_punctuation(text[end - 1]):
-            if text[end - 1] == "." and "." in text[start : end - 1]:
-                break  # an abbreviation keeps its last period, too
-            after.append((end - 1, end))
-            end -= 1
-        found += [*before, (start, end), *after[::-1]]
-    return found
+    found = [match.span() for match in re.finditer(r"\S+", text)]
+    if not peel:
+        return found
+    return [(begin + start, begin + end) for begin, after in found for start, end in _peeled(text[begin:after])]
+
+
+def _peeled(word: str) -> list[Range]:
+    """A word and the punctuation around it; of a picture or a flag, which have several signs, none stands alone."""
+    start, end = 0, len(word)
+    before: list[Range] = []
+    after: list[Range] = []  # the last first
+    while end - start > 1 and _is_punctuation(word[start]):
+        before.append((start, start + 1))
+        start += 1
+    while end - start > 1 and _is_punctuation(word[end - 1]):
+        if word[end - 1] == "." and "." in word[start : end - 1]:
+            break  # an abbreviation keeps its last period, too
+        after.append((end - 1, end))
+        end -= 1
+    whole: list[Range] = []
+    for first, last in whole_characters(word, [*before, (start, end), *after[::-1]]):
+        begin = max(first, whole[-1][1] if whole else 0)
+        if last > begin:
+            whole.append((begin, last))
+    return whole
 
 
 def is_peeled(words: Sequence[str]) -> tuple[int, int]:

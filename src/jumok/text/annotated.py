@@ -8,7 +8,7 @@ import csv
 import re
 import sys
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, pairwise, takewhile
@@ -129,6 +129,16 @@ def read_questions(path: Path, *, wrong: Wrong = refuse) -> Iterator[Question]:
         yield from read_each(asked, partial(_question, context=context, path=path, seen=seen), wrong)
 
 
+def squad_questions(path: Path) -> Iterator[tuple[str, str, str, str]]:
+    """Id, question, context and place of every question of such a file, whose answers are not looked at."""
+    whole = parse_object("\n".join(read_lines(path)), where=str(path), right=_SQUAD)
+    for article in whole.objects("data", "article"):
+        for paragraph in article.objects("paragraphs", "paragraph"):
+            for asked in paragraph.objects("qas", "question"):
+                identity = asked.text("id")
+                yield identity, asked.text("question"), paragraph.text("context"), f"{path}, question {identity}"
+
+
 def parse_question(line: str, where: str) -> Question:
     """A question that has yet to be answered, as JSON."""
     found = parse_object(line, where=where, right=_QUESTION)
@@ -184,6 +194,9 @@ def _offsets(span: Object, text: str) -> tuple[int, int]:
     start, end = span.whole("start"), span.whole("end")
     marked = span.values.get("text")  # many files also say what stands there: then it is known what offsets should be
     if isinstance(marked, str) and _folded(marked) != _folded(text[start:end]):
+        if start >= 0 and marked and text.startswith(marked, start):
+            right_end = start + len(marked)
+            raise span.misplaced(f"{marked!r} ends at {right_end} of the text, and the span at {end}")
         raise _elsewhere(span, marked, text, start, "the text")
     if start < 0 or end > len(text):
         raise span.misplaced(f"from {start} to {end}, and the text has {len(text)} characters")
@@ -288,22 +301,34 @@ def _choice(found: Object, labelled: bool) -> Choice:
 
 def _read_swag(path: Path, wrong: Wrong) -> Iterator[Choice]:
     def read(row: tuple[str, list[str], list[str]]) -> Choice:
-        where, header, values = row
-        if len(values) != len(header):
-            raise DataError(f"{len(values)} columns", where=where, right=f"{len(header)} as in the header")
-        cells = dict(zip(header, values, strict=True))
-        begin = f"{cells['sent2']} " if cells["sent2"] else ""
-        names = [*takewhile(cells.__contains__, (f"ending{i}" for i in count()))]
-        labels = [str(i) for i in range(len(names))]
+        where, cells, endings = _swag_endings(*row)
+        labels = [str(i) for i in range(len(endings))]
         if cells["label"] not in labels:
             right = f"the place of the right ending, one of {', '.join(labels)}"
             raise DataError(f"the label is {cells['label']!r}", where=where, right=right)
-        return Choice(cells["sent1"], [begin + cells[name] for name in names], int(cells["label"]), where)
+        return Choice(cells["sent1"], endings, int(cells["label"]), where)
 
-    return read_each(_swag_rows(path), read, wrong)
+    return read_each(_swag_rows(path, SWAG_COLUMNS), read, wrong)
 
 
-def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
+def read_swag_endings(path: Path) -> Iterator[tuple[str, list[str], str]]:
+    """Context, endings and place of every row of such a file, which need not have labels."""
+    for row in _swag_rows(path, [name for name in SWAG_COLUMNS if name != "label"]):
+        where, cells, endings = _swag_endings(*row)
+        yield cells["sent1"], endings, where
+
+
+def _swag_endings(where: str, header: list[str], values: list[str]) -> tuple[str, dict[str, str], list[str]]:
+    """The place of a row, its cells by name, and the endings, each of which begins as the second sentence does."""
+    if len(values) != len(header):
+        raise DataError(f"{len(values)} columns", where=where, right=f"{len(header)} as in the header")
+    cells = dict(zip(header, values, strict=True))
+    begin = f"{cells['sent2']} " if cells["sent2"] else ""
+    names = takewhile(cells.__contains__, (f"ending{i}" for i in count()))
+    return where, cells, [begin + cells[name] for name in names]
+
+
+def _swag_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, list[str], list[str]]]:
     """The place of each row, the header, and the cells of the row."""
     csv.field_size_limit(sys.maxsize)  # a text may be of any length
     rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
@@ -318,7 +343,7 @@ def _swag_rows(path: Path) -> Iterator[tuple[str, list[str], list[str]]]:
                     yield where, header, row
                 continue
             header = row
-            if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
+            if missing := ", ".join(name for name in columns if name not in header):
                 raise DataError(f"no column {missing}", where=where, right=_SWAG)
             if several := ", ".join(name for name in dict.fromkeys(header) if name and header.count(name) > 1):
                 raise DataError(f"more than one column {several}", where=where, right="a name of its own for each")

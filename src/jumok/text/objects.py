@@ -88,6 +88,14 @@ class Object:
         return text
 
 
+def is_object(line: str) -> bool:
+    """Whether a line is an object, and not a text that begins like one."""
+    try:
+        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
 def parse_object(text: str, *, where: str, right: str) -> Object:
     """The object that a text is; of several lines the wrong one is named."""
     try:

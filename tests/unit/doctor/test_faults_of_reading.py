@@ -86,6 +86,13 @@ class TestOffsets:
         with pytest.raises(DataError, match="'Mina' is not at 1 of the text"):
             list(read_marked(path))
 
+    def test_a_span_that_ends_elsewhere_is_not_shifted(self, write: Write) -> None:
+        """A particle that was taken for a part of the name."""
+        path = write("a.jsonl", [{"text": "민아는 서울에", "spans": [span(0, 3, "민아")]}])
+        found = only(examine_data([path]), "offsets")
+        assert found.examples == [f"{path}:1  span 1: '민아' ends at 2 of the text, and the span at 3"]
+        assert "off by" not in found.message
+
     def test_how_the_text_of_a_span_is_composed_does_not_matter(self, write: Write) -> None:
         path = write("a.jsonl", [{"text": "Jose\u0301  Kim sings", "spans": [span(0, 10, "José Kim")]}])
         assert [mark.end for found in read_marked(path) for mark in found.marks] == [10]

@@ -105,6 +105,14 @@ class TestTheSameTexts:
         assert "a number more than 1 away: 1 of 9" in found.message
         assert "duplicate" not in {finding.kind for finding in findings}
 
+    def test_one_number_that_is_far_off_is_found_and_hides_no_contradiction(self) -> None:
+        far = Labelled("far", None, "99999", "train.tsv:80")
+        findings = examined(train=[*self.again("a", "b", "1", "4.5"), *rows(SPREAD * 6), far])
+        assert only(findings, "contradiction").examples == ["train.tsv:91  a ||| b ||| 4.5 ||| earlier 1"]
+        found = only(findings, "out_of_range")
+        assert (found.severity, found.count, found.examples) == ("warning", 1, ["train.tsv:80  99999"])
+        assert "nine of ten are from 0 to 5" in found.message
+
     def test_a_small_difference_is_a_duplicate(self) -> None:
         findings = examined(train=[*self.again("a", "b", "1", "1.5"), *rows(SPREAD)])
         assert "with a number not more than 1 away: 1 of 9" in only(findings, "duplicate").message

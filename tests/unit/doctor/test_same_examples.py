@@ -93,6 +93,12 @@ def test_other_questions_on_a_context_of_train() -> None:
     assert found(examine_texts(splits), "overlap") == [["p:2"]]
 
 
+def test_short_sentences_with_other_tags_contradict_each_other() -> None:
+    tags = ["B-PER", "B-LOC", "B-PER"]
+    train: list[OneText] = [Tagged(["영희가", "왔다"], [tag, "O"], f"p:{i}") for i, tag in enumerate(tags)]
+    assert found(examine_texts({"train": train}), "contradiction") == [["p:1"]]
+
+
 @pytest.mark.parametrize(("n_same", "severity"), [(1, "note"), (3, "warning"), (8, "error")])
 def test_short_sentences_may_recur_but_not_all_of_them(n_same: int, severity: str) -> None:
     def sentences(words: Iterable[str], file: str) -> list[OneText]:

@@ -401,6 +401,13 @@ def test_answers_are_shown_with_their_places_and_shares(runs):
         predictor.predict([f"what ?\t{context}"], beam=2)
 
 
+def test_a_question_may_begin_like_json(runs):
+    predictor = runs("answering").predictor
+    given = json.dumps({"question": "{x} ?", "context": "the sun"})
+    assert predictor(["{x} ?\tthe sun"]) == predictor([given])
+    assert predictor(["what ?\t{ sun"])[0] in "{ sun"
+
+
 def test_a_question_without_a_text_is_refused(runs):
     with pytest.raises(InputError, match="no text to find the answer in: 'what shines") as caught:
         runs("answering").predictor.predict(["what ?\tsun", "what shines ?"])

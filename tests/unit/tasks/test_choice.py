@@ -153,6 +153,12 @@ def test_windows_are_merged_before_they_become_probabilities_and_models_after():
     assert sum(told) == 2
 
 
+def test_a_context_may_begin_like_json():
+    assert chooser()(["{ a\tb\tc"])[0] in {"b", "c"}
+    with pytest.raises(DataError, match="not JSON"):
+        chooser()(["{ a"])
+
+
 def test_examples_may_have_different_numbers_of_endings():
     found = chooser().predict(["a\tb\tc", "a\tb\tc\td", "a\tb\tc"])
     assert [len(output.probabilities) for output in found] == [2, 3, 2]

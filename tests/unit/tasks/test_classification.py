@@ -27,6 +27,7 @@ from jumok.tasks.windows import LongTexts
 from jumok.text.labelled import Labelled
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, EOS_ID, TokenizerConfig
+from jumok.training import found_on_dev
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc déf 가나"])
 PIECES = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=60), ["abc déf 가나"] * 3, BERT)
@@ -574,6 +575,13 @@ def test_the_temperature_is_the_best_on_dev(unsure, tree):
         return -np.log(heated[np.arange(len(gold)), gold]).mean()
 
     assert cost(1.0) <= min(cost(t) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)) + 1e-9
+
+
+def test_a_few_texts_do_not_tell_how_sure_to_be(unsure):
+    folder, examples = unsure
+    predictor = load(folder, device="cpu")
+    assert "temperature" in found_on_dev(predictor, examples[:30])
+    assert found_on_dev(predictor, examples[:29]) == {}
 
 
 def test_a_run_that_is_always_right_is_left_as_it_is(runs):

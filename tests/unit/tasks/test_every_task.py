@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from typer.testing import CliRunner
 
 from jumok.assemble import build_model
+from jumok.cli import app
 from jumok.errors import CheckpointError, InputError
 from jumok.look import draw_attention
 from jumok.predictor import Answerer, Chooser, Classifier, Generator, Relater, Tagger, load
@@ -186,7 +188,7 @@ def test_the_scores_of_a_run_are_those_of_its_predictor(runs, task, held_out):
     stored = json.loads((runs(task).folder / "scores.json").read_text())
     assert stored.keys() == {"dev", "test"}
     others = stored["test"].pop("baselines", None)
-    assert (others is not None) == (PREDICTORS[task] in (Classifier, Relater))
+    assert (others is not None) == (PREDICTORS[task] in (Classifier, Relater, Chooser))
     assert stored["test"] == json.loads(json.dumps(result))
     assert result["sentences"] == len(examples) == 60
     for name, score in result["scores"].items():
@@ -218,6 +220,27 @@ def test_options_of_decoding_are_refused_where_nothing_is_decoded(runs, task, he
         predictor.score(examples, beam=2)
     with pytest.raises(InputError, match="no option beam"):
         predictor.compare(predictor, examples, beam=2)
+
+
+FILES = {  # as training data, and the lines that it stands for
+    "classification": ("a.tsv", "label\ttext\nx\tthe sun\n", ["the sun"]),
+    "tagging": ("a.conll", "the O\nsun B-P\n\nis O\n", ["the sun", "is"]),
+    "marked": ("a.jsonl", '{"text": "the sun", "spans": []}\n', ["the sun"]),
+    "answering": (
+        "a.json",
+        '{"data": [{"paragraphs": [{"context": "the sun", "qas": [{"id": "1", "question": "what ?"}]}]}]}',
+        ["what ?\tthe sun"],
+    ),
+}
+
+
+@pytest.mark.parametrize("task", FILES)
+def test_files_like_the_training_data_are_read(runs, task, tmp_path):
+    name, text, lines = FILES[task]
+    (tmp_path / name).write_text(text, "utf-8")
+    result = CliRunner().invoke(app, ["predict", str(runs(task).folder), str(tmp_path / name)])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == runs(task).predictor(lines)
 
 
 # ensembles

@@ -137,6 +137,7 @@ def test_no_character_is_lost_between_words(text, peel):
         ("IL-2 3.5% ...", ["IL-2", "3.5", "%", ".", ".", "."]),
         ("서울, 부산.", ["서울", ",", "부산", "."]),
         ("—", ["—"]),
+        ("👨‍👩‍👧‍👦는 🇰🇷🇰🇷에서 (👍🏽)", ["👨‍👩‍👧‍👦", "는", "🇰🇷", "🇰🇷", "에서", "(", "👍🏽", ")"]),
     ],
 )
 def test_punctuation_is_peeled_off_as_corpora_have_it(text, words):
@@ -146,6 +147,7 @@ def test_punctuation_is_peeled_off_as_corpora_have_it(text, words):
 
 def test_a_word_with_very_much_punctuation_is_read_in_time():
     assert len(split_words("a" + "!" * 400_000, peel=True)) == 400_001
+    assert len(split_words("🇰🇷" * 200_000 + "는", peel=True)) == 200_001
     assert len(split_words("!" * 400_000 + "a.", peel=True)) == 400_002
 
 
