@@ -139,10 +139,7 @@ def score_classes(
     seed: int = 12345,
 ) -> list[Score]:
     """`accuracy`, `macro_f1` and `mcc`, then `f1_NAME` of each label, if they have names."""
-    metrics = _metrics(predicted, gold, n_labels)
-    by_label = f1_statistics(predicted, gold, n_labels=n_labels)
-    metrics += [Metric(f"f1_{name}", by_label[:, k::n_labels], macro_f1_from) for k, name in enumerate(names)]
-    return scores_of(metrics, rule=f"{n_labels} labels", samples=samples, seed=seed)
+    return scores_of(_metrics(predicted, gold, n_labels, names), rule=f"{n_labels} labels", samples=samples, seed=seed)
 
 
 def quick_scores(predicted: Sequence[int], gold: Sequence[int], *, n_labels: int) -> dict[str, float]:
@@ -151,17 +148,31 @@ def quick_scores(predicted: Sequence[int], gold: Sequence[int], *, n_labels: int
 
 
 def compare_classes(
-    a: Sequence[int], b: Sequence[int], gold: Sequence[int], *, n_labels: int, samples: int = 1000, seed: int = 12345
+    a: Sequence[int],
+    b: Sequence[int],
+    gold: Sequence[int],
+    *,
+    n_labels: int,
+    names: Sequence[str] = (),
+    samples: int = 1000,
+    seed: int = 12345,
 ) -> list[Comparison]:
     """System b against system a in every metric of `score_classes`."""
-    return comparisons_of(_metrics(a, gold, n_labels), _metrics(b, gold, n_labels), samples=samples, seed=seed)
+    ours, theirs = (_metrics(predicted, gold, n_labels, names) for predicted in (a, b))
+    return comparisons_of(ours, theirs, samples=samples, seed=seed)
 
 
-def _metrics(predicted: Sequence[int], gold: Sequence[int], n_labels: int) -> list[Metric]:
+def of_each_label(by_label: Values, names: Sequence[str]) -> list[Metric]:
+    """F1 of each label, `by_label` being [n, 3 L], where all of them have names."""
+    return [Metric(f"f1_{name}", by_label[:, k :: len(names)], macro_f1_from) for k, name in enumerate(names)]
+
+
+def _metrics(predicted: Sequence[int], gold: Sequence[int], n_labels: int, names: Sequence[str] = ()) -> list[Metric]:
     require_pairs(predicted, gold, of="labels")
     by_label = f1_statistics(predicted, gold, n_labels=n_labels)
     return [
         Metric("accuracy", accuracy_statistics(predicted, gold), accuracy_from),
         Metric("macro_f1", by_label, macro_f1_from),
         Metric("mcc", by_label, mcc_from),
+        *of_each_label(by_label, names),
     ]

@@ -84,7 +84,8 @@ def compare_relations(
 ) -> list[Comparison]:
     """System b against system a; a relation that either of them predicts counts for both."""
     found = _relations([a, b, gold], no_relation, relations)
-    return comparisons_of(_metrics(a, gold, found), _metrics(b, gold, found), samples=samples, seed=seed)
+    ours, theirs = (_metrics(said, gold, found) + _of_each(said, gold, found) for said in (a, b))
+    return comparisons_of(ours, theirs, samples=samples, seed=seed)
 
 
 def _relations(sides: Sequence[Sequence[str]], no_relation: str | None, relations: Sequence[str] | None) -> list[str]:

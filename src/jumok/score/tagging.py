@@ -64,8 +64,7 @@ def tag_statistics(predicted: Tags, gold: Tags) -> Values:
 
 def score_tags(predicted: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
     """`span_f1`, `precision`, `recall` and `tag_accuracy`, then `f1_TYPE` of every type in the gold."""
-    metrics = _of_tags(predicted, gold) + _of_types(_marked(predicted), _marked(gold))
-    return scores_of(metrics, rule="conlleval spans", samples=samples, seed=seed)
+    return scores_of(_all_of_tags(predicted, gold), rule="conlleval spans", samples=samples, seed=seed)
 
 
 def quick_scores(predicted: Tags, gold: Tags) -> dict[str, float]:
@@ -74,14 +73,14 @@ def quick_scores(predicted: Tags, gold: Tags) -> dict[str, float]:
 
 
 def compare_tags(a: Tags, b: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
-    """System b against system a."""
-    return comparisons_of(_of_tags(a, gold), _of_tags(b, gold), samples=samples, seed=seed)
+    """System b against system a in every metric of `score_tags`."""
+    return comparisons_of(_all_of_tags(a, gold), _all_of_tags(b, gold), samples=samples, seed=seed)
 
 
 def score_spans(predicted: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
     """The same of spans that no tags mark, as those of characters: `span_f1`, `precision`, `recall`, `f1_TYPE` …"""
-    metrics = _of_spans(predicted, gold) + _of_types(predicted, gold)
-    return scores_of(metrics, rule="spans with type and both ends", samples=samples, seed=seed)
+    rule = "spans with type and both ends"
+    return scores_of(_all_of_spans(predicted, gold), rule=rule, samples=samples, seed=seed)
 
 
 def quick_spans(predicted: Spans, gold: Spans) -> dict[str, float]:
@@ -90,12 +89,20 @@ def quick_spans(predicted: Spans, gold: Spans) -> dict[str, float]:
 
 
 def compare_spans(a: Spans, b: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
-    """System b against system a."""
-    return comparisons_of(_of_spans(a, gold), _of_spans(b, gold), samples=samples, seed=seed)
+    """System b against system a in every metric of `score_spans`."""
+    return comparisons_of(_all_of_spans(a, gold), _all_of_spans(b, gold), samples=samples, seed=seed)
 
 
 def _marked(tags: Tags) -> Spans:
     return [spans(sentence) for sentence in tags]
+
+
+def _all_of_tags(predicted: Tags, gold: Tags) -> list[Metric]:
+    return _of_tags(predicted, gold) + _of_types(_marked(predicted), _marked(gold))
+
+
+def _all_of_spans(predicted: Spans, gold: Spans) -> list[Metric]:
+    return _of_spans(predicted, gold) + _of_types(predicted, gold)
 
 
 def _of_spans(predicted: Spans, gold: Spans) -> list[Metric]:

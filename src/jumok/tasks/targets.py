@@ -151,14 +151,14 @@ class Classes:
         return believed.max(axis=1), self.decided(believed) == gold
 
     def score(self, decided: Array, gold: Array) -> list[Score]:
-        names = self.labels if self.width <= FEW_LABELS else ()
-        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width, names=names)
+        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width, names=_names(self.labels))
 
     def quick(self, decided: Array, gold: Array) -> dict[str, float]:
         return quick_scores(decided.tolist(), gold.tolist(), n_labels=self.width)
 
     def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
-        return compare_classes(ours.tolist(), theirs.tolist(), gold.tolist(), n_labels=self.width)
+        said = ours.tolist(), theirs.tolist(), gold.tolist()
+        return compare_classes(*said, n_labels=self.width, names=_names(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,13 +214,13 @@ class Several:
         return np.maximum(believed, 1 - believed).ravel(), (self.decided(believed) == gold).ravel()
 
     def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_labels(decided, gold, names=self.labels if self.width <= FEW_LABELS else ())
+        return score_labels(decided, gold, names=_names(self.labels))
 
     def quick(self, decided: Array, gold: Array) -> dict[str, float]:
         return quick_labels(decided, gold)
 
     def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
-        return compare_labels(ours, theirs, gold)
+        return compare_labels(ours, theirs, gold, names=_names(self.labels))
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +290,11 @@ class Numbers:
 
     def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
         return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
+
+
+def _names(labels: Sequence[str]) -> Sequence[str]:
+    """Of the labels that are told one by one."""
+    return labels if len(labels) <= FEW_LABELS else ()
 
 
 def _log(probabilities: Values, *, least: float = 1e-15) -> Values:

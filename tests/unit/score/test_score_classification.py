@@ -122,6 +122,9 @@ def test_a_better_system_is_better():
     found = compare_classes(predicted, gold, gold, n_labels=3)
     assert all(c.b == 100 and c.difference > 30 and c.low > 0 and c.p_value < 0.01 for c in found)
     assert [c.a for c in found] == list(quick_scores(predicted, gold, n_labels=3).values())
+    named = compare_classes(predicted, gold, gold, n_labels=3, names="abc")
+    scores = score_classes(predicted, gold, n_labels=3, names="abc", samples=5)
+    assert {c.metric: c.a for c in named} == pytest.approx({score.name: score.value for score in scores})
 
 
 @pytest.mark.parametrize("predicted", [[0], [0, 1, 1]])

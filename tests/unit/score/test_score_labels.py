@@ -77,6 +77,10 @@ def test_a_better_system_is_better_and_no_better_than_itself():
     found = compare_labels(predicted, gold, gold)
     assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
     assert {c.metric: c.a for c in found} == quick_labels(predicted, gold)
+    names = [f"l{k}" for k in range(gold.shape[1])]
+    named = compare_labels(predicted, gold, gold, names=names)
+    scores = score_labels(predicted, gold, names=names, samples=5)
+    assert {c.metric: c.a for c in named} == pytest.approx({score.name: score.value for score in scores})
     same = compare_labels(predicted, predicted, gold)
     assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in same)
 
