@@ -8,7 +8,6 @@ import numpy as np
 
 from jumok.config import Count, read_config
 from jumok.errors import InputError
-from jumok.models import BertConfig
 from jumok.score.answers import answer_statistics, compare_answers, score_answers, threshold_for
 from jumok.score.significance import Comparison
 from jumok.tasks.answering import (
@@ -22,10 +21,11 @@ from jumok.tasks.answering import (
     scored_places,
 )
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
-from jumok.tasks.windows import Beside, LongTexts
+from jumok.tasks.reader import Reader, scored
+from jumok.tasks.windows import Beside
 from jumok.text.annotated import Question, parse_question
 from jumok.text.objects import is_object
-from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,20 +58,13 @@ class Answered:
     """whether a part of question or context was not read"""
 
 
-class Answerer:
+class Answerer(Reader[AnyAnswerer]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyAnswerer], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        super().__init__(models, tokenizer, facts)
         self.config = AnsweringConfig(**facts["task"])
         self.threshold: float = facts.get("threshold", 0.0)
-        c = models[0].config
-        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [answered.text for answered in self.predict(texts, done=done)]
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Answered]:
         """Lines of JSON with `question` and `context`, or the two with a tab between them."""
@@ -95,7 +88,7 @@ class Answerer:
         refuse_options(options, "the score of answers")
         said = self._best(examples, done)
         scores = score_answers(said, [[text for text, _ in example.answers] for example in examples])
-        return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}, said
+        return scored(examples, scores), said
 
     def compare(
         self, other: "Answerer", examples: Sequence[Question], *, done: Done = nobody, **options: Any

@@ -15,16 +15,17 @@ from torch.nn import functional as F
 from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError, InputError
-from jumok.models import BertClassifier, BertConfig, RnnClassifier
+from jumok.models import BertClassifier, RnnClassifier
 from jumok.score.classification import accuracy_from, accuracy_statistics, perplexity_of, softmax
 from jumok.score.significance import Comparison, Metric, Values, compare, scores_of
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.reader import Reader, scored
 from jumok.tasks.reading import OnPage, Page, make_page, pages
 from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Choice, parse_choice
 from jumok.text.objects import is_object
-from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 AnyChooser = BertClassifier | RnnClassifier
@@ -179,18 +180,8 @@ class Chosen:
     """whether a part of context or endings was not read"""
 
 
-class Chooser:
+class Chooser(Reader[AnyChooser]):
     """One loaded model, or several as an ensemble."""
-
-    def __init__(self, models: Sequence[AnyChooser], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        c = models[0].config
-        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [chosen.text for chosen in self.predict(texts, done=done)]
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Chosen]:
         """Lines of JSON with `context` and `endings`, or all of them with tabs between."""
@@ -207,9 +198,9 @@ class Chooser:
     ) -> tuple[dict[str, Any], list[str]]:
         refuse_options(options, "a choice")
         statistics, said = self._statistics(examples, done)
-        (score,) = scores_of([Metric("accuracy", statistics, accuracy_from)], rule="endings")
+        scores = scores_of([Metric("accuracy", statistics, accuracy_from)], rule="endings")
         outputs = [example.endings[i] for example, i in zip(examples, said, strict=True)]
-        return {"sentences": len(examples), "scores": {"accuracy": score.plain()}}, outputs
+        return scored(examples, scores), outputs
 
     def compare(
         self, other: "Chooser", examples: Sequence[Choice], *, done: Done = nobody, **options: Any

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from jumok.errors import DataError, InputError
-from jumok.models import BertClassifier, BertConfig, Gpt, GptConfig, RnnClassifier
+from jumok.models import BertClassifier, Gpt, RnnClassifier
 from jumok.score.classification import calibration_error
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import classify, encode_text
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options, warn_if_longer
+from jumok.tasks.reader import Reader, scored
 from jumok.tasks.targets import Classes, Numbers, targets_of
 from jumok.tasks.verbal import classify_in_words, encode_prompt, label_ids
-from jumok.tasks.windows import Framed, LongTexts
+from jumok.tasks.windows import Framed
 from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer
 
 AnyClassifier = RnnClassifier | BertClassifier | Gpt
 
@@ -41,14 +42,11 @@ class Classified:
     """whether only its beginning was"""
 
 
-class Classifier:
+class Classifier(Reader[AnyClassifier]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyClassifier], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        c = models[0].config
+        super().__init__(models, tokenizer, facts)
         self.separator = facts.get("separator", "|")
         self.targets = targets_of(
             facts["task"].get("predicts", "class"),
@@ -60,11 +58,7 @@ class Classifier:
         """whether it was trained on pairs; a model from elsewhere does not say"""
         self.temperature: float = facts.get("temperature", 1.0)
         """what its outputs were divided by after training, so that it is as sure as it is right"""
-        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig | GptConfig) else None)
         self.longest: int | None = facts.get("longest") if isinstance(models[0], RnnClassifier) else None
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [classified.text for classified in self.predict(texts, done=done)]
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Classified]:
         """In the order of the texts; of a pair, a tab stands between the two texts."""
@@ -94,10 +88,7 @@ class Classifier:
         gold = self.targets.gold(examples)
         believed = self.believed(examples, done=done)
         scores = self.targets.score(self.targets.decided(believed), gold)
-        result: dict[str, Any] = {
-            "sentences": len(examples),
-            "scores": {score.name: score.plain() for score in scores},
-        }
+        result = scored(examples, scores)
         if not isinstance(self.targets, Numbers):
             calibrated = {"calibration_error": believed}
             if self.temperature != 1.0:

@@ -7,17 +7,16 @@ from itertools import islice
 from typing import Any
 
 from jumok.errors import InputError
-from jumok.models import BertConfig
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.predict import Done, Line, line_places, nobody, plain_output, refuse_options
+from jumok.tasks.reader import Reader, scored
 from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, Row, encode_related, order_of, overlap, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
-from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Entity, Related, cannot_be_related, parse_related
 from jumok.text.sentences import sentence_spans
-from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer
 
 PAIRS_AT_ONCE = 2048  # of raw texts, which may have any number
 
@@ -44,13 +43,11 @@ class RelatedText:
     """whether a model was asked with a part of the text only, the one that is nearest to the two entities"""
 
 
-class Relater:
+class Relater(Reader[AnyRelation]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyRelation], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        super().__init__(models, tokenizer, facts)
         self.targets = Classes(facts["labels"])
         self.labels = self.targets.labels
         self.no_relation: str | None = facts["task"].get("no_relation")
@@ -61,11 +58,6 @@ class Relater:
         """whether the data said what its entities are"""
         self.order: Order = facts.get("order", "any")
         self.nested: bool = facts.get("nested", True)
-        c = models[0].config
-        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [found.text for found in self.predict(texts, done=done)]
 
     def predict(
         self,
@@ -96,7 +88,7 @@ class Relater:
         self.targets.gold(examples)  # a label that training does not know is named
         said = [self.labels[int(i)] for i in self._believed(examples, done).argmax(axis=1)] if examples else []
         scores = score_relations(said, [example.label for example in examples], **self.rule)
-        return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}, said
+        return scored(examples, scores), said
 
     def compare(
         self, other: "Relater", examples: Sequence[Related], *, done: Done = nobody, **options: Any

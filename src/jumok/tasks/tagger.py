@@ -4,16 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from jumok.models import BertConfig
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
 from jumok.tasks.predict import Done, line_places, nobody, note, plain_output, refuse_options
+from jumok.tasks.reader import Reader, scored
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
 from jumok.tasks.units import Read, Units
-from jumok.tasks.windows import LongTexts
 from jumok.text.annotated import Marked
 from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,23 +47,16 @@ class TaggedText:
         return [(entity.label, entity.start, entity.end) for entity in self.entities]
 
 
-class Tagger:
+class Tagger(Reader[AnyTagger]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyTagger], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        super().__init__(models, tokenizer, facts)
         self.labels: list[str] = facts["labels"]
         self.units = Units.stored(facts)
         self.of_pieces = self.units.of == "pieces"
         self.types = sorted({label[2:] for label in self.labels if label[1:2] == "-"})
         """of the entities that it finds"""
-        c = models[0].config
-        self.long_texts = LongTexts.stored(facts, c.max_len if isinstance(c, BertConfig) else None)
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [tagged.text for tagged in self.predict(texts, done=done)]
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
         """In the order of the texts. What carries a tag in them is what did in training."""
@@ -120,7 +112,7 @@ class Tagger:
             scores = score_tags([tagged.tags for tagged in found], [example.tags for example in words])
         else:
             scores = score_spans([tagged.spans for tagged in found], [marked_spans(example) for example in examples])
-        result = {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
+        result = scored(examples, scores)
         return result, [tagged.text for tagged in found]
 
     def _note_strange_types(self, examples: Sequence[Example]) -> None:
