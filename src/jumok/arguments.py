@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from jumok.data.corpus import SPLITS, Corpus
+from jumok.data.files import FileData
 from jumok.data.shards import in_chunks
-from jumok.data.sources import ChoiceData, LabelledData, QuestionData, TaggedData, other_files
+from jumok.data.sources import other_files
 from jumok.doctor import JUDGED, Finding, examine_judgements, examine_outputs
 from jumok.errors import CheckpointError, DataError, InputError, JumokError
 from jumok.predictor import Classifier, Generator, Predictor, RelatedText, Relater, TaggedText, Tagger, Translator, load
@@ -23,10 +24,10 @@ from jumok.tasks.targets import Several
 from jumok.text.formats import Pair, decoded, read_lines
 from jumok.text.inputs import (
     lines_of_choices,
-    lines_of_columns,
     lines_of_marked,
     lines_of_questions,
     lines_of_table,
+    words_of_columns,
 )
 from jumok.train.folder import RunFolder
 
@@ -49,7 +50,9 @@ def splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
     recipe = run_recipe(run)
     if not data:
         corpora: list[Corpus[Any]] = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
-        return {corpus.split: read_split(corpus) for corpus in corpora if corpus.exists()}
+        corpora = [corpus for corpus in corpora if corpus.exists()]
+        _refuse_other_parts(run, recipe, corpora)
+        return {corpus.split: read_split(corpus) for corpus in corpora}
     found: dict[str, list[Any]] = {}
     for entry in data:
         split, _, files = entry.partition("=")
@@ -60,6 +63,18 @@ def splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
         if not found[split]:
             raise DataError("nothing to evaluate on", where=files)
     return found
+
+
+def _refuse_other_parts(run: Path, recipe: Recipe, corpora: list[Corpus[Any]]) -> None:
+    """What was held out of the training files has to be what is taken out of them now: else some was learned."""
+    held_out = [c for c in corpora if isinstance(recipe.data, FileData) and recipe.data.share(c.split)]
+    known = (RunFolder(run).stored() or {"data": {}})["data"]
+    if changed := [c.split for c in held_out if known.get(c.split) != c.fingerprint()]:
+        raise CheckpointError(
+            f"the training files, or how {' and '.join(changed)} are taken out of them, changed since the run began",
+            where=run,
+            right="the files and the version of jumok that it began with, or --data test=FILE",
+        )
 
 
 def two_columns(columns: str | None) -> tuple[str, str] | None:
@@ -95,22 +110,28 @@ def input_batches(file: Path | None, size: int = 512, *, run: Path | None = None
 
 
 def _lines(file: Path, run: Path | None) -> Iterator[Line]:
-    stored = RunFolder(run).stored() if run else None
-    data = parse_recipe(stored["recipe"], where=str(run)).data if stored else None
-    match data, file.name.lower().removesuffix(".gz").rpartition(".")[2]:
-        case LabelledData(), "tsv":
-            placed = lines_of_table(file, data.text, data.pair, data.header)
-        case TaggedData(), "conll" | "iob" | "iob2" | "bio":
-            placed = lines_of_columns(file)
-        case TaggedData(), "jsonl":
+    stored = (RunFolder(run).stored() if run else None) or {"recipe": {"data": {}}}
+    data: dict[str, Any] = stored["recipe"]["data"]
+    suffix = _suffix(file.name)
+    as_trained = suffix in {_suffix(name) for name in data.get("train", []) if isinstance(name, str)}
+    match data.get("kind"), suffix:
+        case "labelled", _ if as_trained or suffix == "tsv":
+            placed = lines_of_table(file, data["text"], data["pair"], data["header"])
+        case "tagged", "jsonl":
             placed = lines_of_marked(file)
-        case QuestionData(), "json":
+        case "tagged", _ if as_trained or suffix in ("conll", "iob", "iob2", "bio"):
+            return (Line.at(" ".join(words), where, words) for words, where in words_of_columns(file))
+        case "questions", "json":
             placed = lines_of_questions(file)
-        case ChoiceData(), "csv":
+        case "choices", "csv":
             placed = lines_of_choices(file)
         case _:
             return _numbered(read_lines(file), f"{file}:")
     return (Line.at(text, where) for text, where in placed)
+
+
+def _suffix(name: str) -> str:
+    return name.lower().removesuffix(".gz").rpartition(".")[2]
 
 
 def _numbered(texts: Iterator[str], source: str, first: int = 1) -> Iterator[Line]:

@@ -63,7 +63,8 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     for split in found[parts[0]]:
         results = [found[part][split] for part in parts]
         names = [name for name in results[0]["scores"] if all(name in result["scores"] for result in results)]
-        sentences = sum(result["sentences"] for result in results[:n_folds])  # every seed has the same ones
+        # The folds test different texts, but may be developed on the same; every seed has the same ones.
+        sentences = sum(result["sentences"] for result in results[: n_folds if split == "test" else 1])
         scores[split] = {"sentences": sentences, "parts": parts, "scores": results[0]["scores"]}
         if len(parts) > 1:  # one training alone keeps the interval of its test set
             values = {name: [result["scores"][name]["value"] for result in results] for name in names}

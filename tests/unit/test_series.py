@@ -13,10 +13,10 @@ from rich.console import Console
 from scipy import stats
 from typer.testing import CliRunner
 
-from jumok.arguments import stored_beside
+from jumok.arguments import splits, stored_beside
 from jumok.cli import app, main
 from jumok.data.sources import LabelledData
-from jumok.errors import DataError, InputError
+from jumok.errors import CheckpointError, DataError, InputError
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.report import print_scores, print_short_scores
@@ -77,15 +77,17 @@ def test_seeds_of_one_fold_are_one_value(table: Path) -> None:
             (part / "model").mkdir(parents=True)
             (part / "recipe.json").write_text("{}")
             scores = {"accuracy": {"name": "accuracy", "value": value}}
-            (part / "scores.json").write_text(json.dumps({"test": {"sentences": 10 * fold, "scores": scores}}))
+            results = {"dev": {"sentences": 7, "scores": scores}, "test": {"sentences": 10 * fold, "scores": scores}}
+            (part / "scores.json").write_text(json.dumps(results))
     gather(both, table / "run", [*series(both)])
-    found = json.loads((table / "run/scores.json").read_text())["test"]
+    stored = json.loads((table / "run/scores.json").read_text())
+    found = stored["test"]
     low, high = stats.t.interval(0.95, 2, loc=80, scale=stats.sem([71, 80, 89]))
     accuracy = found["scores"]["accuracy"]
     assert (accuracy["value"], accuracy["n"], accuracy["values"]) == (80, 3, [71, 80, 89])
     assert (accuracy["low"], accuracy["high"]) == pytest.approx((low, min(high, 100)), abs=0.01)
     assert accuracy["signature"] == "mean of 3 folds of 2 seeds, Student's t 95%"
-    assert found["sentences"] == 60
+    assert (stored["dev"]["sentences"], found["sentences"]) == (7, 60)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 31, 40])
@@ -229,6 +231,13 @@ def test_cross_validation_from_the_command_line(
     assert scores["test"]["scores"]["accuracy"]["signature"] == "mean of 3 folds, Student's t 95%"
     each = [json.loads((table / f"run/fold-{n}/scores.json").read_text())["test"]["sentences"] for n in (1, 2, 3)]
     assert sum(each) == scores["test"]["sentences"] == 80
+    fold = table / "run/fold-2"
+    assert splits(fold, None).keys() == {"dev", "test"}
+    with (table / "table.tsv").open("a") as file:
+        file.write("\none more\t+")
+    with pytest.raises(CheckpointError, match="how dev and test are taken out of them, changed since the run began"):
+        splits(fold, None)
+    (table / "table.tsv").write_text((table / "table.tsv").read_text().removesuffix("\none more\t+"))
     assert load(table / "run").predict(["good film"])[0].text in {"+", "-"}
 
     def jumok(*arguments: str) -> str:

@@ -32,7 +32,7 @@ class FileData:
     """the same for test; a text never stands on two sides"""
     folds: CountOrZero = 0
     """cross-validation: a hash of their text divides the training examples into so many parts, and one is test; where
-    texts have labels the parts are equal, and each has the same share of every label"""
+    texts have a label the parts have as many texts, and as nearly as can be the same share of every label"""
     fold: Count | None = None
     """which of the parts is test, from 1; the others are train, less dev_share of them; if not given, each in turn"""
     max_len: Count = 256
@@ -87,7 +87,7 @@ class FileData:
     def _shares(self, split: Split) -> bytes:
         """Part of the identity of data that is divided."""
         shares: list[object] = [self.dev_share, self.test_share]
-        shares += [self.folds, self.fold, "dealt"] if self.folds else []
+        shares += [self.folds, self.fold] if self.folds else []
         return json.dumps([split, *shares]).encode() if any(shares) else b""
 
 
@@ -139,6 +139,7 @@ class ListedData(FileData):
         return {key: place % self.folds for place, key in enumerate(order)}
 
     def _identity(self, split: Split, *facts: object) -> bytes:
+        """`facts` are what decides how the files are read."""
         return json.dumps(facts).encode() + b"".join(map(file_sha256, self.files(split))) + self._shares(split)
 
 

@@ -128,6 +128,7 @@ class LabelledData(WindowedData):
     def identity(self, split: Split, *, seed: int) -> bytes:
         # What was not always there counts only where it is used: older corpora are still known.
         later: list[object] = [self.header, self.skip_labels, *(["skip"] if self.when_wrong == "skip" else [])]
+        later += ["dealt"] if self.folds else []
         return self._identity(split, self.kind, self.text, self.pair, self.label, *(later if any(later) else []))
 
 
@@ -185,7 +186,7 @@ class RelationData(WindowedData):
         return self._read(split, read, lambda example: example.text, lambda example: example.label)
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        return self._identity(split, self.kind)
+        return self._identity(split, self.kind, *(["dealt"] if self.folds else []))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -26,11 +26,13 @@ class Line(str):
     """A text that knows where it was read, so that what is wrong with it can be found."""
 
     where: str
+    words: list[str] | None = None
+    """if they are known, with a space between any two"""
 
     @classmethod
-    def at(cls, text: str, where: str) -> "Line":
+    def at(cls, text: str, where: str, words: list[str] | None = None) -> "Line":
         line = cls(text)
-        line.where = where
+        line.where, line.words = where, words
         return line
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
-from jumok.tasks.predict import Done, line_places, nobody, note, plain_output, refuse_options
+from jumok.tasks.predict import Done, Line, line_places, nobody, note, plain_output, refuse_options
 from jumok.tasks.reader import Reader, scored
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
 from jumok.tasks.units import Read, Units
@@ -61,7 +61,9 @@ class Tagger(Reader[AnyTagger]):
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[TaggedText]:
         """In the order of the texts. What carries a tag in them is what did in training."""
         refuse_options(options, "a tagger")
-        return self._tag(texts, [self.units.read(self.tokenizer, text) for text in texts], line_places(texts), done)
+        known = [text.words if isinstance(text, Line) else None for text in texts]
+        reads = [self.units.read(self.tokenizer, text, words) for text, words in zip(texts, known, strict=True)]
+        return self._tag(texts, reads, line_places(texts), done)
 
     def _tag(self, texts: Sequence[str], reads: Sequence[Read], where: Sequence[str], done: Done) -> list[TaggedText]:
         room = self.long_texts.max_len - len(self.tokenizer.frame([]))

@@ -65,11 +65,12 @@ class Units:
         found |= {"peel": self.peel} if of_words else {"particles": sorted(self.particles)}
         return found | ({"capitals": True} if self.capitals else {})
 
-    def read(self, tokenizer: Tokenizer, text: str) -> Read:
-        """Raw text."""
+    def read(self, tokenizer: Tokenizer, text: str, words: Sequence[str] | None = None) -> Read:
+        """Raw text, or one whose words are known."""
         if self.of == "pieces":
             return read_pieces(tokenizer, text, self.particles, capitals=self.capitals)
-        return read_words(tokenizer, text, split_words(text, peel=self.peel), capitals=self.capitals)
+        places = split_words(text, peel=self.peel) if words is None else places_of(words)
+        return read_words(tokenizer, text, places, capitals=self.capitals)
 
     def read_example(self, tokenizer: Tokenizer, example: Tagged | Marked) -> Read:
         """A text in which the units were told by people, or its characters."""

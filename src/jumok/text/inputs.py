@@ -40,10 +40,10 @@ def lines_of_table(path: Path, text: str, pair: str | None, header: Sequence[str
     return (("\t".join(cells), where) for where, cells in rows)
 
 
-def lines_of_columns(path: Path) -> Iterator[Placed]:
-    """The words of CoNLL columns, a sentence a line."""
+def words_of_columns(path: Path) -> Iterator[tuple[list[str], str]]:
+    """The words of each sentence in CoNLL columns, and its place."""
     for sentence in tagged_lines(path):
-        yield " ".join(tag_columns(line)[0] for _, line in sentence), f"{path}:{sentence[0][0]}"
+        yield [tag_columns(line)[0] for _, line in sentence], f"{path}:{sentence[0][0]}"
 
 
 def lines_of_marked(path: Path) -> Iterator[Placed]:

@@ -89,11 +89,8 @@ class Object:
 
 
 def is_object(line: str) -> bool:
-    """Whether a line is an object, and not a text that begins like one."""
-    try:
-        return line.lstrip().startswith("{") and isinstance(json.loads(line), dict)
-    except (ValueError, RecursionError):
-        return False
+    """Whether a line is meant to be an object, damaged or not, rather than a text that begins with a brace."""
+    return re.match(r'\s*{\s*["}]', line) is not None
 
 
 def parse_object(text: str, *, where: str, right: str) -> Object:

@@ -406,6 +406,8 @@ def test_a_question_may_begin_like_json(runs):
     given = json.dumps({"question": "{x} ?", "context": "the sun"})
     assert predictor(["{x} ?\tthe sun"]) == predictor([given])
     assert predictor(["what ?\t{ sun"])[0] in "{ sun"
+    with pytest.raises(DataError, match="not JSON"):
+        predictor(['{"question": "what ?",\t"context": "the sun"'])
 
 
 def test_a_question_without_a_text_is_refused(runs):

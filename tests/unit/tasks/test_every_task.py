@@ -243,6 +243,29 @@ def test_files_like_the_training_data_are_read(runs, task, tmp_path):
     assert result.stdout.splitlines() == runs(task).predictor(lines)
 
 
+def test_the_words_of_columns_stay_as_they_are(runs, tmp_path):
+    """As `evaluate` reads them; in raw text punctuation is taken off."""
+    (run := tmp_path / "run").mkdir()
+    altered(runs("tagging").folder / "model", run / "model", units={"units": "words", "peel": True})
+    shutil.copy(runs("tagging").folder / "recipe.json", run)
+    words = ["Mr.", "'s", "$5", "..."]
+    (path := tmp_path / "a.conll").write_text("".join(f"{word} O\n" for word in words), "utf-8")
+    result = CliRunner().invoke(app, ["predict", str(run), str(path), "--json"])
+    assert json.loads(result.stdout)["predictions"][0]["words"] == words
+    assert len(load(run).predict([" ".join(words)])[0].words) > len(words)
+
+
+def test_files_that_end_as_those_of_training_are_read_as_they_are(runs, tmp_path):
+    folder = tmp_path / "run"
+    shutil.copytree(runs("tagging").folder, folder)
+    stored = json.loads((folder / "recipe.json").read_text())
+    stored["recipe"]["data"]["train"] = ["words.txt"]
+    (folder / "recipe.json").write_text(json.dumps(stored))
+    (tmp_path / "a.txt").write_text("the O\nsun O\n", "utf-8")
+    result = CliRunner().invoke(app, ["predict", str(folder), str(tmp_path / "a.txt")])
+    assert result.stdout.splitlines() == runs("tagging").predictor(["the sun"])
+
+
 # ensembles
 
 

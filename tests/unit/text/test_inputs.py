@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from jumok.errors import DataError, InputError
-from jumok.text.inputs import lines_of_choices, lines_of_columns, lines_of_marked, lines_of_questions, lines_of_table
+from jumok.text.inputs import lines_of_choices, lines_of_marked, lines_of_questions, lines_of_table, words_of_columns
 
 Write = Callable[[str, str], Path]
 COLA = ["source", "label", "mark", "sentence"]
@@ -52,7 +52,7 @@ def test_a_table_without_the_column_is_no_list_of_texts(write: Write) -> None:
 
 def test_words_in_columns(write: Write) -> None:
     path = write("a.conll", "-DOCSTART- O\n\nAda B-PER\nruns O\n\nonly\n")
-    assert [*lines_of_columns(path)] == [("Ada runs", f"{path}:3"), ("only", f"{path}:6")]
+    assert [*words_of_columns(path)] == [(["Ada", "runs"], f"{path}:3"), (["only"], f"{path}:6")]
 
 
 def test_texts_with_spans(write: Write) -> None:
