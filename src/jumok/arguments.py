@@ -257,12 +257,13 @@ def _entity(found: Found) -> tuple[str, str, int, int]:
 
 
 def examined(
-    predictor: Any, examples: list[Any], outputs: list[str], result: dict[str, Any], split: str = ""
+    predictor: Predictor, examples: list[Any], outputs: list[str], result: dict[str, Any], split: str = ""
 ) -> list[Finding]:
     """What the doctor says of the outputs of a predictor, and of their scores with what stands beside them."""
     if all(isinstance(example, JUDGED) for example in examples):
-        several = isinstance(predictor, Classifier) and isinstance(predictor.targets, Several)
-        separator = predictor.separator if several else None
+        separator = None
+        if isinstance(predictor, Classifier) and isinstance(predictor.targets, Several):
+            separator = predictor.separator
         return examine_judgements(examples, outputs, result, split=split, separator=separator)
     if not all(isinstance(example, Pair) for example in examples):
         return []

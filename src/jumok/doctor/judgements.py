@@ -48,7 +48,8 @@ def examine_judgements(
     for example, labels in zip(examples, gold, strict=True):
         if here := sorted(labels & never):
             missed.add(example.where, *here)
-    weigh = ", or let rare ones weigh more (task.class_weights)" if isinstance(examples[0], Labelled) else ""
+    labelled = any(isinstance(example, Labelled) for example in examples)
+    weigh = ", or let rare ones weigh more (task.class_weights)" if labelled else ""
     facts = {"labels": listed(sorted(never & every)), "or_weigh": weigh}
     findings += judge(_RULES["never_right"], missed, len(examples), facts, begin=begin)
     return worst_first(findings)

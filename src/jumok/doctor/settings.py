@@ -16,10 +16,10 @@ def examine_settings(task: Any, splits: Mapping[str, Iterable[Any]], *, separato
     weights, no_relation = getattr(task, "class_weights", "none"), getattr(task, "no_relation", None)
     if isinstance(weights, dict):
         several = task.predicts == "labels"
-        parts = (example.label.split(separator) if several else [example.label] for example in splits["train"])
+        parts = (example.label.split(separator) if several else [example.label] for example in splits.get("train", ()))
         return _unknown("task.class_weights", [*weights], {part.strip() for part in chain(*parts)} - {""})
     if no_relation is not None:
-        return _unknown("task.no_relation", [no_relation], {example.label for example in splits["train"]})
+        return _unknown("task.no_relation", [no_relation], {example.label for example in splits.get("train", ())})
     if getattr(task, "no_answer", None) is False:
         return _unanswered(chain(*splits.values()))
     return []

@@ -20,8 +20,8 @@ from jumok.tasks.answering import (
     encode_question,
     scored_places,
 )
+from jumok.tasks.one_text import OneTextPredictor, scored
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
-from jumok.tasks.reader import Reader, scored
 from jumok.tasks.windows import Beside
 from jumok.text.annotated import Question, parse_question
 from jumok.text.objects import is_object
@@ -58,7 +58,7 @@ class Answered:
     """whether a part of question or context was not read"""
 
 
-class Answerer(Reader[AnyAnswerer]):
+class Answerer(OneTextPredictor[AnyAnswerer]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyAnswerer], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:

@@ -18,9 +18,8 @@ from jumok.errors import DataError, InputError
 from jumok.models import BertClassifier, RnnClassifier
 from jumok.score.classification import accuracy_from, accuracy_statistics, perplexity_of, softmax
 from jumok.score.significance import Comparison, Metric, Values, compare, scores_of
-from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.one_text import OneTextPredictor, OneTextTask, scored
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options
-from jumok.tasks.reader import Reader, scored
 from jumok.tasks.reading import OnPage, Page, make_page, pages
 from jumok.tasks.windows import Beside, LongTexts
 from jumok.text.annotated import Choice, parse_choice
@@ -180,7 +179,7 @@ class Chosen:
     """whether a part of context or endings was not read"""
 
 
-class Chooser(Reader[AnyChooser]):
+class Chooser(OneTextPredictor[AnyChooser]):
     """One loaded model, or several as an ensemble."""
 
     def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> list[Chosen]:

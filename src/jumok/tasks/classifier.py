@@ -11,8 +11,8 @@ from jumok.models import BertClassifier, Gpt, RnnClassifier
 from jumok.score.classification import calibration_error
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import classify, encode_text
+from jumok.tasks.one_text import OneTextPredictor, scored
 from jumok.tasks.predict import Done, line_places, nobody, plain_output, refuse_options, warn_if_longer
-from jumok.tasks.reader import Reader, scored
 from jumok.tasks.targets import Classes, Numbers, targets_of
 from jumok.tasks.verbal import classify_in_words, encode_prompt, label_ids
 from jumok.tasks.windows import Framed
@@ -42,7 +42,7 @@ class Classified:
     """whether only its beginning was"""
 
 
-class Classifier(Reader[AnyClassifier]):
+class Classifier(OneTextPredictor[AnyClassifier]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyClassifier], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:

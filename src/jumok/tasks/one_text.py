@@ -1,12 +1,17 @@
-"""What the tasks over one text have in common: their examples, the order in which these come, and their names."""
+"""What the tasks over one text have in common: of training their examples and the order in which these come, of
+prediction their models and how much they read at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Example
 from jumok.data.shards import Shards
+from jumok.models import BertConfig, GptConfig
+from jumok.score.significance import Score
+from jumok.tasks.predict import Done, Output, nobody
+from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 
@@ -51,3 +56,35 @@ class OneTextTask(Generic[Example]):
         text = self.train.fields["text"]
         longest = max(examples, key=lambda i: len(text[i]))
         return f"{len(examples)} {self.things}, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
+
+
+class HasConfig(Protocol):
+    config: Any
+
+
+Model = TypeVar("Model", bound=HasConfig)
+
+
+class OneTextPredictor(Generic[Model]):
+    """One loaded model, or several as an ensemble."""
+
+    def __init__(self, models: Sequence[Model], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
+        self.models = list(models)
+        self.tokenizer = tokenizer
+        self.tokenizers = Tokenizers(tokenizer, tokenizer)
+        config = models[0].config
+        self.long_texts = LongTexts.stored(
+            facts, config.max_len if isinstance(config, BertConfig | GptConfig) else None
+        )
+
+    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
+        return [output.text for output in self.predict(texts, done=done)]
+
+    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> Sequence[Output]:
+        """What comes of each text, in their order."""
+        raise NotImplementedError
+
+
+def scored(examples: Sequence[Any], scores: Sequence[Score]) -> dict[str, Any]:
+    """Scores as they are stored and shown."""
+    return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}

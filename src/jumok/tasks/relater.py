@@ -9,8 +9,8 @@ from typing import Any
 from jumok.errors import InputError
 from jumok.score.relations import compare_relations, relation_of, score_relations
 from jumok.score.significance import Comparison, Values
+from jumok.tasks.one_text import OneTextPredictor, scored
 from jumok.tasks.predict import Done, Line, line_places, nobody, plain_output, refuse_options
-from jumok.tasks.reader import Reader, scored
 from jumok.tasks.relation import NEAR, AnyRelation, Order, Pieces, Row, encode_related, order_of, overlap, relate, rule
 from jumok.tasks.tagger import Found, Tagger
 from jumok.tasks.targets import Classes
@@ -43,7 +43,7 @@ class RelatedText:
     """whether a model was asked with a part of the text only, the one that is nearest to the two entities"""
 
 
-class Relater(Reader[AnyRelation]):
+class Relater(OneTextPredictor[AnyRelation]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyRelation], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 from jumok.score.significance import Comparison
 from jumok.score.tagging import Span, compare_spans, compare_tags, score_spans, score_tags, spans
+from jumok.tasks.one_text import OneTextPredictor, scored
 from jumok.tasks.predict import Done, Line, line_places, nobody, note, plain_output, refuse_options
-from jumok.tasks.reader import Reader, scored
 from jumok.tasks.tagging import AnyTagger, Example, marked_spans, tag_units
 from jumok.tasks.units import Read, Units
 from jumok.text.annotated import Marked
@@ -47,7 +47,7 @@ class TaggedText:
         return [(entity.label, entity.start, entity.end) for entity in self.entities]
 
 
-class Tagger(Reader[AnyTagger]):
+class Tagger(OneTextPredictor[AnyTagger]):
     """One loaded model, or several as an ensemble."""
 
     def __init__(self, models: Sequence[AnyTagger], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:

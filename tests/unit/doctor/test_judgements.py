@@ -78,6 +78,10 @@ def test_labels_of_which_nothing_is_found() -> None:
     assert (found.examples[0], "(b): 5 of 15" in found.message) == ("p:2  b", True)
 
 
+def test_of_nothing_nothing_is_said() -> None:
+    assert examine_judgements([], [], {"scores": {}}) == []
+
+
 def test_of_several_labels_each_is_looked_at() -> None:
     examples = [Labelled(f"text {i}", None, label, f"p:{i}") for i, label in enumerate(["sun | rain", "rain", "|"])]
     (found,) = examine_judgements(examples, ["rain"] * 3, scored(f1_sun=0, f1_rain=80), separator="|")

@@ -37,6 +37,17 @@ def test_what_it_does_not_refuse_is_not(tmp_path: Path, toy: str) -> None:
     assert prepare(load_recipe(recipe, FEW), tmp_path)
 
 
+def test_settings_of_a_recipe_that_has_no_training_data_yet(tmp_path: Path) -> None:
+    (tmp_path / "test.tsv").write_text("text\tlabel\na\tred\n", "utf-8")
+    (recipe := tmp_path / "recipe.toml").write_text(
+        '[task]\nkind = "classification"\nclass_weights = { red = 2.0 }\n'
+        f'[data]\nkind = "labelled"\ntest = ["{tmp_path}/test.tsv"]\n[model]\nkind = "rnn"\n',
+        "utf-8",
+    )
+    (found,) = (finding for finding in examine_data([recipe]) if finding.kind == "settings")
+    assert "(red)" in found.message
+
+
 def test_several_labels_of_a_text_are_taken_apart(tmp_path: Path) -> None:
     train = tmp_path / "train.tsv"
     train.write_text("text\tlabel\nboth of them\tred; blue\nnone\t;\n", "utf-8")
