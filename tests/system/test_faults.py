@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -123,6 +125,32 @@ def test_two_processes_have_both_losses_of_bert(jumok, recipes):
     jumok("train", recipes / "toy/bert.toml", "--out", one, *options)
     jumok("train", recipes / "toy/bert.toml", "--out", two, *options, launcher=TWO)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5)
+
+
+def test_a_process_that_left_its_group_has_none_of_its_threads(jumok):
+    """They would end it with SIGABRT now and then; the first step of an optimizer imports what could keep them."""
+    script = jumok.folder / "leaves.py"
+    script.write_text(
+        "import pathlib, torch\n"
+        "from jumok.train.distributed import join_group, leave_group\n"
+        "def count():\n"
+        "    names = [p.read_text() for p in pathlib.Path('/proc/self/task').glob('*/comm')]\n"
+        "    return sum('gloo' in name for name in names)\n"
+        "group = join_group(torch.device('cpu'))\n"
+        "weight = torch.nn.Parameter(torch.ones(2))\n"
+        "(weight.sum() * group.sum(1.0)).backward()\n"
+        "group.sum_gradients([weight])\n"
+        "torch.optim.AdamW([weight]).step()\n"
+        "before = count()\n"
+        "group.barrier()\n"
+        "leave_group()\n"
+        "print(f'{before > 0} {count()}\\n', end='', flush=True)\n",
+        "utf-8",
+    )
+    command = [sys.executable, *TWO, str(script)]
+    done = subprocess.run(command, env=jumok.environment, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == ["True 0", "True 0"]
 
 
 def test_output_folder_of_another_recipe_is_refused(jumok, recipes, calm):

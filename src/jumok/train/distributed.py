@@ -4,6 +4,7 @@ Started by torchrun, a process finds its place in the environment that torchrun 
 group of one, and every sum is the number itself.
 """
 
+import importlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -52,6 +53,10 @@ def join_group(device: torch.device) -> Group:
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return Group(device=device)
+    # Functions of this module have the group of the moment as default, and the first step of an optimizer imports it:
+    # were that after the next line, they would keep the group alive after leave_group, with threads that end a process
+    # with SIGABRT now and then when they want Python's lock while it ends.
+    importlib.import_module("torch.distributed.nn")
     distributed.init_process_group(backend="nccl" if device.type == "cuda" else "gloo", timeout=timedelta(minutes=60))
     return Group(rank=distributed.get_rank(), world=world, device=device)
 
