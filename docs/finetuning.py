@@ -13,8 +13,8 @@ from typing import Any
 
 
 def main(folder: Path) -> None:
-    lines = ["| set | metric | body | seeds | test | interval | dev | majority | bag of words |"]
-    lines += ["|---|---|---|--:|--:|--:|--:|--:|--:|"]
+    lines = ["| set | metric | body | seeds | test | interval | dev | majority | bag of words | overlap |"]
+    lines += ["|---|---|---|--:|--:|--:|--:|--:|--:|--:|"]
     lines += [row(scores.parent) for scores in sorted(folder.glob("*/*/scores.json"))]
     sys.stdout.write("\n".join(lines) + "\n")
 
@@ -32,7 +32,7 @@ def row(run: Path) -> str:
         f"**{found['value']:.2f}**",
         f"{found['low']:.2f} – {found['high']:.2f}",
         f"{scores['dev']['scores'][metric]['value']:.2f}",
-        *(baseline(test, name, metric) for name in ("majority", "bag_of_words")),
+        *(baseline(test, name, metric) for name in ("majority", "bag_of_words", "overlap")),
     ]
     return f"| {' | '.join(cells)} |"
 

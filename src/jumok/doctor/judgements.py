@@ -83,4 +83,4 @@ def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]
                 f"{begin}no better than the baseline, {name.replace('_', ' ')} ({known}). Lower the learning rate,"
             )
             message += " train longer, or take the baseline."
-            yield finding("baseline", "warning" if name == "bag_of_words" else "error", 1, 1, message)
+            yield finding("baseline", "warning" if name in ("bag_of_words", "overlap") else "error", 1, 1, message)

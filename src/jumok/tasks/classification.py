@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -16,7 +17,7 @@ from jumok.errors import DataError
 from jumok.models import BertClassifier, RnnClassifier
 from jumok.score.classification import perplexity_of
 from jumok.score.significance import Values
-from jumok.tasks.baseline import baselines
+from jumok.tasks.baseline import baselines, overlap, share_in_common
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.predict import Done, nobody
 from jumok.tasks.reading import OnPage, Page, make_page, pages
@@ -134,11 +135,15 @@ class ClassificationTask(OneTextTask[Labelled]):
         return evaluated(self.targets, believed, self.targets.gold(self.dev))
 
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """What the most frequent label, or the mean, and a bag of words would score."""
+        """What the most frequent label, or the mean, a bag of words and, of pairs, what they share would score."""
         rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
         gold = self.targets.gold(examples)
         text, label = self.train.fields["text"], self.train.fields["label"]
         found = baselines(self.targets, ((text[i], label[i]) for i in range(len(self.train))), rows)
+        if self.pair:
+            of_pair = partial(share_in_common, end=self.tokenizer.end_id, special=set(self.tokenizer.special_ids))
+            train = ((of_pair([text[i].tolist()]), label[i].tolist()) for i in range(len(self.train)))
+            found["overlap"] = overlap(self.targets, train, [*map(of_pair, rows)])
         return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
 
 

@@ -12,7 +12,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from jumok.errors import DataError
 from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
-from jumok.tasks.baseline import BUCKETS, baselines, features
+from jumok.tasks.baseline import BUCKETS, baselines, features, overlap, share_in_common
 from jumok.tasks.targets import Classes, Numbers, Several, collect_labels, learn_targets
 from jumok.text.labelled import Labelled
 
@@ -213,6 +213,66 @@ def test_a_label_of_which_nothing_is_left_is_never_said():
     """All texts of it were empty."""
     found = baselines(Classes(["a", "b"]), examples([[1], [2]], [0, 0]), [[[1]], [[7]]])
     assert {name: decided.tolist() for name, decided in found.items()} == {"majority": [0, 0], "bag_of_words": [0, 0]}
+
+
+# of pairs: what they have in common
+
+
+def test_what_a_pair_has_in_common_is_counted_once_and_over_all_windows():
+    start, end, unknown, special = 0, 1, 2, {0, 1, 2}
+    assert share_in_common([[start, 7, 8, 8, end, 8, 9, end]], end, special) == 1 / 3
+    assert share_in_common([[start, 7, 8, end, 9, end], [start, 8, 6, end, 9, 7, end]], end, special) == 1 / 4
+    assert share_in_common([[start, unknown, 7, end, unknown, end]], end, special) == 0
+    assert share_in_common([[start, end, end]], end, special) == 0
+    assert share_in_common([[7, end, 7, end]], end, special) == 1  # a vocabulary whose texts have no start
+
+
+def test_the_overlap_of_classes_is_told_by_the_most_frequent_one_of_pairs_that_share_as_much():
+    shares = np.linspace(0, 1, 200)
+    labels = [0 if share < 0.3 else 1 if share < 0.6 else 0 for share in shares]
+    found = overlap(Classes(["a", "b"]), [*zip(shares, [[label] for label in labels], strict=True)], [0.1, 0.45, 0.9])
+    assert found.tolist() == [0, 1, 0]
+    several = [[0, 1] if share < 0.3 else [1] for share in shares]
+    found = overlap(Several(["a", "b"]), [*zip(shares, several, strict=True)], [0.1, 0.9])
+    assert found.tolist() == [[True, True], [False, True]]
+
+
+def test_the_overlap_of_numbers_rises_as_they_do():
+    targets = Numbers(mean=2.5, deviation=1.5)
+    rng = np.random.default_rng(3)
+    shares = rng.uniform(0, 1, 400)
+    numbers = 5 * shares**2 + rng.normal(0, 0.2, 400)
+    train = [(s, targets.stored(Labelled("", "", repr(float(n)), ""))) for s, n in zip(shares, numbers, strict=True)]
+    asked = np.linspace(0.05, 0.95, 50)
+    found = overlap(targets, train, asked.tolist())
+    assert found == pytest.approx(5 * asked**2, abs=0.25)
+    assert (np.diff(found) > 0).all()
+    assert overlap(targets, train, []).tolist() == []
+
+
+def test_pairs_that_share_the_same_are_judged_together():
+    """Nine in ten have nothing in common: they are one part, whatever their order."""
+    train = [(0.0, [i % 3 // 2]) for i in range(90)] + [(1.0, [1])] * 10
+    for order in (train, train[::-1]):
+        assert overlap(Classes(["a", "b"]), order, [0.0, 1.0]).tolist() == [0, 1]
+    assert overlap(Classes(["a", "b"]), [(0.5, [1])], [0.0, 0.5]).tolist() == [1, 1]
+
+
+def test_pairs_have_a_baseline_of_what_they_share(tree, tmp_path):
+    pairs = [(i % 8, (i + i // 8 % 2) % 8) for i in range(200)]
+    rows = "".join(f"w{a} x{i}\tw{b} y{i}\t{a == b}\n" for i, (a, b) in enumerate(pairs))
+    (tmp_path / "a.tsv").write_text("text\tother\tlabel\n" + rows, "utf-8")
+    data = {
+        "kind": "labelled",
+        "train": [str(tmp_path / "a.tsv")],
+        "pair": "other",
+        "test_share": 0.3,
+        "dev_share": 0.1,
+    }
+    recipe = parse_recipe({**tree("classification"), "data": data}, where="test")
+    scores = prepare(recipe, tmp_path / "cache").baseline_scores([*recipe.data.read("test", seed=1)])
+    assert scores["overlap"]["accuracy"] == 100
+    assert scores["bag_of_words"]["accuracy"] < 90
 
 
 def test_baselines_are_scored_beside_the_model(tree, tmp_path, held_out):
