@@ -61,10 +61,16 @@ class Gpt(nn.Module):
             if name.endswith(("w_o.weight", "w_2.weight")):
                 nn.init.normal_(weight, std=0.02 * (2 * c.n_layers) ** -0.5)
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """ids [B, S] beginning with the start; hidden states [B, S, D]. Padding stands to the right, out of sight."""
+    def forward(self, ids: Tensor, *, positions: Tensor | None = None, sees: Tensor | None = None) -> Tensor:
+        """ids [B, S] beginning with the start; hidden states [B, S, D]. Padding stands to the right, out of sight.
+
+        Where several texts go on from one beginning, each has its own positions [B, S], and sees [B, S, S] keeps them
+        apart.
+        """
         s = ids.shape[1]
-        hidden: Tensor = self.stack(self._embed(ids, 0), causal_mask(s, s, device=ids.device))[0]
+        x = self._embed(ids, self.positions(0, s) if positions is None else self.positions.embedding(positions))
+        mask = causal_mask(s, s, device=ids.device) if sees is None else sees[:, None]
+        hidden: Tensor = self.stack(x, mask)[0]
         return hidden
 
     def start(self, rows: int) -> GptState:
@@ -75,7 +81,8 @@ class Gpt(nn.Module):
     ) -> tuple[Tensor, GptState]:
         """tokens [B] in, logits [B, V] of the next one out."""
         read = 0 if state.past is None else state.past[0].k.shape[2]
-        hidden, past = self.stack(self._embed(tokens[:, None], read), None, past=state.past)
+        x = self._embed(tokens[:, None], self.positions(read, read + 1))
+        hidden, past = self.stack(x, None, past=state.past)
         return self.logits(hidden[:, 0]), GptState(past)
 
     @property
@@ -90,6 +97,6 @@ class Gpt(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         return hidden @ self.projection.T
 
-    def _embed(self, ids: Tensor, start: int) -> Tensor:
-        x: Tensor = self.dropout(self.embedding(ids) + self.positions(start, start + ids.shape[1]))
+    def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
+        x: Tensor = self.dropout(self.embedding(ids) + positions)
         return x

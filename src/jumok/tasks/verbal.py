@@ -4,11 +4,12 @@ Radford et al. 2018 ("GPT"), section 3.2: a text model takes the task as text, a
 beside it. Here the label is text, too, so that the model stays the language model that it was, and needs no head.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -16,6 +17,7 @@ from jumok.data.batching import Indices, sorted_batches
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError
 from jumok.models import Gpt
+from jumok.nn.attention import causal_mask
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.score.classification import softmax
 from jumok.score.significance import Values
@@ -31,6 +33,10 @@ from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.labelled import Labelled
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
+
+AT_ONCE = 128
+"""pieces of labels that are read after a text together"""
+STATES = 1024  # whose words are weighed at once: each has as many as the vocabulary
 
 
 def label_ids(tokenizer: Tokenizer, labels: Sequence[str]) -> list[list[int]]:
@@ -140,6 +146,63 @@ class VerbalTask(OneTextTask[Labelled]):
         return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Branches:
+    """Labels that go on from the same text: which state says each of their pieces, counted from the text's last."""
+
+    label: npt.NDArray[np.int64]
+    """[K]: of each of K pieces the label that it is of"""
+    piece: npt.NDArray[np.int64]
+    state: npt.NDArray[np.int64]
+    read: npt.NDArray[np.int64]
+    """[R]: pieces that are read after the text, the last of each label not among them"""
+    place: npt.NDArray[np.int64]
+    """[R]: their places in their labels, from one"""
+    owner: npt.NDArray[np.int64]
+    """[R]: their labels, from one"""
+
+    @staticmethod
+    def of(labels: Mapping[int, Sequence[int]]) -> "Branches":
+        """Of labels by their number."""
+        label: list[int] = []
+        piece: list[int] = []
+        state: list[int] = []
+        read: list[tuple[int, int, int]] = []
+        for number, ids in labels.items():
+            label += [number] * len(ids)
+            piece += ids
+            state += [0, *range(len(read) + 1, len(read) + len(ids))]  # all begin where the text ends
+            read += [(one, place, number + 1) for place, one in enumerate(ids[:-1], start=1)]
+        columns = np.array(read, dtype=np.int64).reshape(-1, 3).T
+        return Branches(*(np.array(column, dtype=np.int64) for column in (label, piece, state, *columns)))
+
+    def grow(self, model: Gpt, prompts: Sequence[Sequence[int]], start_id: int) -> Values:
+        """[B, K]: log p of each piece after each text. The text is read once; labels see it and not each other."""
+        ends = np.array([len(prompt) for prompt in prompts])
+        width = 1 + int(ends.max()) + len(self.read)
+        ids, positions, owner = (np.zeros((len(prompts), width), dtype=np.int64) for _ in range(3))
+        ids += start_id
+        for row, prompt in enumerate(prompts):
+            end = 1 + len(prompt)
+            ids[row, 1:end] = prompt
+            positions[row, :end] = np.arange(end)
+            after = slice(end, end + len(self.read))
+            ids[row, after], positions[row, after], owner[row, after] = self.read, len(prompt) + self.place, self.owner
+        of, device = torch.from_numpy(owner), model.device
+        sees = ((of[:, None] == 0) | (of[:, None] == of[..., None])) & causal_mask(width, width, device=of.device)
+        hidden = model(
+            torch.from_numpy(ids).to(device), positions=torch.from_numpy(positions).to(device), sees=sees.to(device)
+        )
+        places = torch.from_numpy(ends[:, None] + np.arange(1 + len(self.read))).to(device)
+        states = hidden[torch.arange(len(prompts), device=device)[:, None], places]
+        some = states.flatten(0, 1).split(STATES)
+        all_words = torch.cat([model.logits(part).logsumexp(dim=-1) for part in some]).view(places.shape)
+        state, piece = self.state.tolist(), self.piece.tolist()
+        this_word = (states[:, state] * model.projection[piece]).sum(dim=-1)
+        found: Values = (this_word - all_words[:, state]).double().cpu().numpy()
+        return found
+
+
 def classify_in_words(
     models: Sequence[Gpt], tokenizer: Tokenizer, texts: Sequence[Framed], labels: Sequence[str], *, done: Done = nobody
 ) -> Values:
@@ -149,23 +212,28 @@ def classify_in_words(
     """
     ends = label_ids(tokenizer, labels)
     prompts = [row for framed in texts for row in framed.rows]
-    rows = [[*prompt, *end] for prompt in prompts for end in ends]
-    sizes = np.array([len(row) for row in rows], dtype=np.int64)
-    found = np.zeros((len(models), len(rows)))
+    logits = np.zeros((len(models), len(prompts), len(ends)))
     with torch.inference_mode():
-        for some in sorted_batches(sizes, PREDICT_TOKENS):
-            batch = make_batch([rows[i] for i in some], tokenizer.start_id).to(models[0].device)
-            at_label = torch.cat([torch.arange(sizes[i]) >= sizes[i] - len(ends[i % len(ends)]) for i in some]).to(
-                models[0].device
-            )
-            owner = np.repeat(some, [len(ends[i % len(ends)]) for i in some])
-            targets = batch.next[batch.real][at_label][:, None]
-            for m, model in enumerate(models):
-                log_probs = model.logits(model(batch.read)[batch.real][at_label]).log_softmax(dim=-1)
-                np.add.at(found[m], owner, log_probs.gather(1, targets)[:, 0].double().cpu().numpy())
-    logits = found.reshape(len(models), len(prompts), len(ends))
+        for some_labels in _handfuls(ends):
+            branches = Branches.of({i: ends[i] for i in some_labels})
+            sizes = np.array([1 + len(prompt) + len(branches.read) for prompt in prompts], dtype=np.int64)
+            for some in sorted_batches(sizes, PREDICT_TOKENS):
+                for of_model, model in zip(logits, models, strict=True):
+                    found = branches.grow(model, [prompts[i] for i in some], tokenizer.start_id)
+                    np.add.at(of_model, (some[:, None], branches.label), found)
     windows = np.array([len(framed.rows) for framed in texts], dtype=np.int64)
     means = np.add.reduceat(logits, np.cumsum(windows) - windows, axis=1) / windows[:, None]
     done(len(texts))
     believed: Values = softmax(means).mean(axis=0)
     return believed
+
+
+def _handfuls(labels: Sequence[Sequence[int]]) -> Iterator[range]:
+    """Numbers of labels that are read together: few enough that they take no more time than a text does."""
+    first, pieces = 0, 0
+    for number, ids in enumerate(labels):
+        pieces += len(ids)
+        if pieces > AT_ONCE and number > first:
+            yield range(first, number)
+            first, pieces = number, len(ids)
+    yield range(first, len(labels))

@@ -97,6 +97,21 @@ def test_probabilities_are_those_of_the_labels_given_the_text(n_models):
     assert np.ptp(believed, axis=0).max() > 1e-4
 
 
+def test_a_text_is_read_once_for_many_labels(monkeypatch):
+    """Which it would be for each of them, if they did not stand after it side by side; all of forty are a handful."""
+    model, read = untrained(), []
+    monkeypatch.setattr("jumok.tasks.verbal.AT_ONCE", 400)
+    model.register_forward_pre_hook(lambda _, given: read.append(given[0].numel()))
+    labels, prompt = [str(n) for n in range(40)], BYTES.encode("the rain is bad")
+    found = classify_in_words([model], BYTES, [Framed([prompt], False)], labels)
+    assert read == [1 + len(prompt) + sum(len(ids) - 1 for ids in label_ids(BYTES, labels))]
+    for at_once in (1, 10):
+        monkeypatch.setattr("jumok.tasks.verbal.AT_ONCE", at_once)
+        apart = classify_in_words([model], BYTES, [Framed([prompt], False)], labels)
+        assert apart == pytest.approx(found, abs=1e-6)
+    assert len(read) > 40
+
+
 def test_windows_are_merged_before_they_become_probabilities():
     model, told = untrained(), []
     rows = [BYTES.encode(text) for text in ("the sun", "is good")]
