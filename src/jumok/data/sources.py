@@ -39,7 +39,7 @@ from jumok.text.annotated import (
     read_questions,
     read_related,
 )
-from jumok.text.documents import DocumentFormat, Sentence, read_document_table, read_documents
+from jumok.text.documents import DocumentFormat, Sentence, read_document_column, read_documents
 from jumok.text.faults import Wrong, read_some, refuse
 from jumok.text.formats import Pair, read_lines, read_pairs
 from jumok.text.labelled import Labelled, Tagged, read_labelled, read_tagged
@@ -256,28 +256,23 @@ class DocumentData(ListedData):
     """cut lines into sentences; otherwise a line is one"""
     column: str | None = None
     """of tables (.tsv) among the files: the column of the texts, a document a row"""
-    pair: str | None = None
-    """of the same tables: the column of a second text, which follows the first in its document"""
 
     def __post_init__(self) -> None:
         super(DocumentData, self).__post_init__()
         tables = any(map(_is_table, [*self.train, *self.dev, *self.test]))
         if tables != (self.column is not None):
             raise ValueError("column names the texts of tables (.tsv): it goes with them, and they with it")
-        if self.pair is not None and self.column in (None, self.pair):
-            raise ValueError(f"pair goes with column, and is another one (got {self.column!r} and {self.pair!r})")
 
     def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
         for file in self.files(split):
             if self.column is not None and _is_table(file):
-                columns = [self.column, *([self.pair] if self.pair else [])]
-                found = read_document_table(Path(file), columns, split=self.split_sentences)
+                found = read_document_column(Path(file), self.column, split=self.split_sentences)
             else:
                 found = read_documents(Path(file), self.format, split=self.split_sentences)
             yield from self._documents(found, split) if self._divided(split) else found
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        later: list[object] = [name for name in (self.column, self.pair) if name is not None]
+        later: list[object] = [self.column] if self.column is not None else []
         later += [BEGINNING] if self._divided(split) else []
         return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
 

@@ -45,15 +45,14 @@ def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator
         yield from _read_file(file, form, split)
 
 
-def read_document_table(path: Path, columns: list[str], *, split: bool) -> Iterator[Sentence]:
-    """The sentences of the texts in these columns of a TSV; a row is a document, and without a sentence it is none."""
-    for where, cells in read_columns(path, columns):
+def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Sentence]:
+    """The sentences of the texts in a column of a TSV, each of them a document; empty ones are none."""
+    for where, (cell,) in read_columns(path, [column]):
         first = True
-        for cell in cells:
-            for start, end in iter_spans(cell) if split else [(0, len(cell))]:
-                if text := cell[start:end].strip():
-                    yield Sentence(text, first, where)
-                    first = False
+        for start, end in iter_spans(cell) if split else [(0, len(cell))]:
+            if text := cell[start:end].strip():
+                yield Sentence(text, first, where)
+                first = False
 
 
 def text_files(folder: Path) -> list[Path]:
