@@ -56,6 +56,7 @@ bench: install ## The benchmarks; results in benchmarks/results. With JUMOK_DATA
 	$(BIN)/python benchmarks/training.py
 	$(BIN)/python benchmarks/recurrent.py
 	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/contention.py
 	test -z "$$JUMOK_DATA" || $(BIN)/python benchmarks/pretraining.py
 	test -z "$(WEIGHTS)" || $(BIN)/pip install --quiet "accelerate>=1.15"
 	test -z "$(WEIGHTS)" || $(BIN)/python benchmarks/finetuning.py $(WEIGHTS)

@@ -33,13 +33,14 @@ from transformers import (
     TrainingArguments,
 )
 
-from jumok.assemble import build_model
-from jumok.prepare import cache_folder, prepare
+from jumok.models.build import build_model
 from jumok.recipe import Recipe, load_recipe
+from jumok.tasks.prepare import cache_folder
+from jumok.tasks.stored import read_start
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Step, train
 from jumok.train.optimizer import make_optimizer, peak_rate
-from jumok.transfer import begin_with, read_start
+from jumok.transfer import begin_with
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 EXAMPLES = 512  # of a round
@@ -75,7 +76,7 @@ def ours(recipe: Recipe, task: Any, folder: Path, sizes: list[int], pieces: list
     assert recipe.init is not None
     start = read_start(recipe.init)
     torch.manual_seed(1)
-    model = build_model(recipe.model, asdict(recipe.task), **start.tokenizers.sizes, n_labels=task.width)
+    model = build_model(recipe.model, recipe.kind.head(asdict(recipe.task), task.facts), **start.tokenizers.sizes)
     begin_with(model, start, task.tokenizer)
     never = 10**9
     config = replace(recipe.train, steps=never, epochs=None, evaluate_every=never, save_every=never)
@@ -116,10 +117,10 @@ def theirs(
     """A round of a Trainer of its own: its model, optimizer and loaders are made anew, which is little beside it."""
     tokenizer = AutoTokenizer.from_pretrained(weights)
     if kind == "classification":
-        model = AutoModelForSequenceClassification.from_pretrained(weights, num_labels=task.width, **changed)
+        model = AutoModelForSequenceClassification.from_pretrained(weights, num_labels=len(task.labels), **changed)
         collator: Any = DataCollatorWithPadding(tokenizer)
     else:
-        model = AutoModelForTokenClassification.from_pretrained(weights, num_labels=task.width, **changed)
+        model = AutoModelForTokenClassification.from_pretrained(weights, num_labels=len(task.labels), **changed)
         collator = DataCollatorForTokenClassification(tokenizer)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -142,7 +143,7 @@ def theirs(
 
 def measure(name: str, weights: Path, rounds: int) -> list[Row]:
     recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}", *SAME_HEAD.get(name, [])])
-    task: Any = prepare(recipe, cache_folder())
+    task: Any = recipe.kind.prepare(recipe, cache_folder())
     kind, model = recipe.task.kind, weights / "model"
     published = replace(recipe, model=replace(recipe.model, attention_dropout=PUBLISHED))
     pieces: dict[str, list[int]] = {work: [] for work in ("recipe", "published", "defaults", "helped")}

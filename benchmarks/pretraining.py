@@ -25,14 +25,17 @@ from torch import Tensor, nn
 from transformers import BertForMaskedLM, BertForPreTraining
 
 from jumok.data.corpus import Corpus
-from jumok.data.passages import Passages
-from jumok.data.sources import DocumentData
-from jumok.hub.folder import ModelFolder, write_model
+from jumok.data.packing import Packed, Reader
+from jumok.data.passages import Passages, read_passages
+from jumok.examples.plain import DocumentData
+from jumok.hub.folder import ModelFolder
 from jumok.models.bert import BertConfig, BertPretraining
-from jumok.tasks.pretraining import Batch, PretrainingConfig, Reader, pretraining_loss, read_passages
+from jumok.models.weights import unique_tensors
+from jumok.tasks.pretraining import PretrainingConfig
+from jumok.tasks.pretraining.task import pretraining_loss
+from jumok.tasks.stored import write_model
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
-from jumok.train.checkpoint import unique_tensors
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 VOCAB, LENGTH, BATCH_TOKENS, BATCHES, SENTENCES = 30_000, 128, 4096, 3, 30_000
@@ -40,19 +43,20 @@ SIZE = {"d_model": 256, "d_ff": 1024, "n_heads": 4, "n_layers": 4, "max_len": LE
 RATE = 1e-4
 
 
-def padded(batch: Batch) -> dict[str, Tensor]:
+def padded(batch: Packed) -> dict[str, Tensor]:
     """The texts of a packed batch, one a row, as the peer wants them."""
     width = batch.ids.shape[1]
-    labels = torch.full_like(batch.ids, -100).flatten()
+    labels = np.full(batch.ids.size, -100)
     labels[batch.masked] = batch.targets
-    labels = labels.view_as(batch.ids)
+    labels = labels.reshape(batch.ids.shape)
     follows = dict(zip(batch.firsts.tolist(), batch.follows.tolist(), strict=True))
     rows: list[tuple[Tensor, ...]] = []
     answers = []
     for r in range(len(batch.ids)):
         for k in range(int(batch.text[r].max()) + 1):
-            here = (batch.text[r] == k).nonzero()[:, 0]
-            rows.append((batch.ids[r, here], batch.segments[r, here], torch.ones_like(here), labels[r, here]))
+            here = np.flatnonzero(batch.text[r] == k)
+            row = batch.ids[r, here], batch.segments[r, here], np.ones_like(here), labels[r, here]
+            rows.append(tuple(map(torch.from_numpy, row)))
             answers.append(follows.get(r * width + int(here[0]), -100))
     names, fills = ("input_ids", "token_type_ids", "attention_mask", "labels"), (0, 0, 0, -100)
     found = {
@@ -73,7 +77,7 @@ def their_model(ours: BertPretraining, tokenizer: Tokenizer) -> nn.Module:
         return kind.from_pretrained(folder)
 
 
-def our_loss(model: BertPretraining, batch: Batch) -> Tensor:
+def our_loss(model: BertPretraining, batch: Packed) -> Tensor:
     loss = pretraining_loss(model, batch)
     return (loss.total / torch.tensor(loss.count)).sum()
 
@@ -89,7 +93,7 @@ def training(model: nn.Module, loss_of, optimizer: torch.optim.Optimizer, batche
     return work
 
 
-def make_batches(found: Passages, tokenizer: Tokenizer, task: PretrainingConfig, at_least: int) -> list[Batch]:
+def make_batches(found: Passages, tokenizer: Tokenizer, task: PretrainingConfig, at_least: int) -> list[Packed]:
     reader = Reader(task, tokenizer, found, max_len=LENGTH, seed=1)
     order = np.random.default_rng(1).permutation(len(found))
     order = order[found.text.lengths(order) >= at_least]

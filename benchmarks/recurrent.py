@@ -29,10 +29,12 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from jumok.data.batching import Indices, epoch_batches
-from jumok.models import EncoderDecoder, Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
+from jumok.models.build import EncoderDecoder
+from jumok.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.nn.recurrent import Recurrent
 from jumok.recipe import load_recipe
-from jumok.tasks.translation import Batch, make_batch, translation_loss
+from jumok.tasks.translation.task import Batch, make_batch, translation_loss
 from jumok.text.vocabulary import EOS_ID
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 

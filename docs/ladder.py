@@ -11,12 +11,12 @@ import json
 import sys
 from pathlib import Path
 
-from jumok.arguments import splits
-from jumok.hub.folder import read_model
+from jumok.cli.arguments import splits
+from jumok.examples.pairs import Pair
 from jumok.picture import draw_bleu_by_length
 from jumok.predictor import load
 from jumok.score.translation import bleu_by_length, compare_translations
-from jumok.text.formats import Pair
+from jumok.tasks.stored import read_model
 
 RUNGS = (
     "lstm",
@@ -98,7 +98,7 @@ def gaps(pairs: list[Pair], outputs: dict[str, list[str]], target: str) -> list[
     for low, high in zip((0, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True):
         here = [i for i, pair in enumerate(pairs) if low <= len(pair.source.split()) <= (high or sys.maxsize)]
         fixed, attending = ([outputs[rung][i] for i in here] for rung in (FIXED, ATTENDING))
-        references = [pairs[i].target for i in here]
+        references = [pairs[i].gold for i in here]
         bleu = compare_translations(fixed, attending, references, target_language=target)[0]
         words = f"{low} or more" if high is None else f"{low} to {high}"
         interval = f"{bleu.low:+.1f} – {bleu.high:+.1f}"
@@ -107,7 +107,7 @@ def gaps(pairs: list[Pair], outputs: dict[str, list[str]], target: str) -> list[
 
 
 def draw(pairs: list[Pair], outputs: dict[str, list[str]], direction: str) -> None:
-    sources, references = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    sources, references = [pair.source for pair in pairs], [pair.gold for pair in pairs]
     scores = {}
     for rung, texts in outputs.items():
         target = direction.partition("-")[2]

@@ -7,8 +7,8 @@ python docs/pictures.py runs/stories        # the curve of a pre-training, with 
 import sys
 from pathlib import Path
 
+import jumok
 from jumok.doctor.runs import ground_of_run
-from jumok.look import draw_attention
 from jumok.picture import draw_curves
 from jumok.train.folder import RunFolder
 
@@ -20,7 +20,7 @@ def main(run: Path, text: str | None = None) -> None:
     if text is None:
         draw_curves(events, FOLDER / "pretraining.png", floor=ground_of_run(run).floor)
     else:
-        draw_attention(run, text, FOLDER / "alignment.png")
+        jumok.load(run).draw_attention(text, FOLDER / "alignment.png")
         draw_curves(events, FOLDER / "curve.png")
 
 

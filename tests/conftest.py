@@ -4,6 +4,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from tiny_runs import held_out, runs, train, tree  # noqa: F401 - fixtures
+
 # Read when `transformers` is imported: model folders of the tests are local, nothing is fetched.
 os.environ["HF_HUB_OFFLINE"] = "1"
 # A busy machine is slow, and that is no failure: speed is never a timed test.

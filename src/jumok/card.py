@@ -3,10 +3,9 @@
 import json
 from typing import Any
 
-from jumok.data.made import SyntheticData
-from jumok.data.sources import ParallelData
-from jumok.hub.folder import ModelFolder, obstacle
+from jumok.hub.folder import ModelFolder
 from jumok.recipe import Recipe, recipe_tree
+from jumok.tasks.stored import obstacle
 
 NAMES = {
     "transformer": "Transformer",
@@ -16,33 +15,13 @@ NAMES = {
     "gpt": "GPT",
     "elmo": "ELMo",
 }
-PIPELINES = {
-    "translation": "translation",
-    "classification": "text-classification",
-    "tagging": "token-classification",
-    "language_model": "text-generation",
-    "pretraining": "fill-mask",
-    "relation": "text-classification",
-    "answering": "question-answering",
-    "choice": "multiple-choice",
-}
-DOES = {
-    "pretraining": "to guess masked words",
-    "language_model": "to go on writing",
-    "answering": "to find answers in a text",
-    "choice": "to choose the ending that fits",
-}
 
 
 def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
-    data = recipe.data
-    if isinstance(data, ParallelData | SyntheticData):
-        languages, does = [data.source, data.target], f"from {data.source} to {data.target}"
-    else:
-        labels = model.facts.get("labels")
-        languages = [data.language] if data.language else []
-        does = DOES.get(recipe.task.kind) or (f"to tell {', '.join(labels)} apart" if labels else "to say a number")
+    facts = recipe.kind.read_facts(model.facts)
+    does, languages = recipe.kind.does(facts), recipe.kind.languages(facts)
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
+    name = NAMES.get(recipe.model.kind, recipe.model.kind)
     reason = obstacle(model)
     opens = "`transformers` opens this folder, and so does jumok:"
     if reason is not None:
@@ -61,12 +40,11 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
             "---",
             f"language: [{', '.join(languages)}]",
             "library_name: jumok",
-            f"pipeline_tag: {PIPELINES[recipe.task.kind]}",
+            f"pipeline_tag: {recipe.kind.pipeline}",
             "---",
             f"# {recipe.description or does}",
             "",
-            f"A {NAMES[recipe.model.kind]} of {parameters:,} parameters, trained by jumok {model.facts['version']}"
-            f" {does}.",
+            f"A {name} of {parameters:,} parameters, trained by jumok {model.facts['version']} {does}.",
             "",
             f"{opens} `jumok.load(folder)`.",
             "",

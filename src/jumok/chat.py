@@ -12,7 +12,8 @@ from typing import Any, Protocol
 
 import typer
 
-from jumok.errors import InputError, JumokError, RecipeError
+from jumok.errors import InputError, JumokError
+from jumok.tasks.protocol import Failure
 
 LONGEST = 1000  # characters; the time and memory of a reply grow with the square of it
 PROMPT = "> "
@@ -32,8 +33,12 @@ _TRIES = 5
 class Predictor(Protocol):
     """What a chat needs of a loaded run."""
 
-    def predict(self, texts: list[str], **options: Any) -> Sequence[Any]:
-        """For each text something that has a `text`."""
+    def predict(self, examples: Any, **options: Any) -> Sequence[Any]:
+        """For each text something that has a `text`, or a Failure."""
+        ...
+
+    def wanted(self, options: Mapping[str, Any], /) -> Any:
+        """An error if the options cannot be used."""
         ...
 
 
@@ -56,7 +61,8 @@ class Talk:
     def again(self) -> str:
         """Another reply to the last text, in the place of the one that it had."""
         if not self.exchanges:
-            raise InputError("there is nothing to answer again yet", right="a line of text first")
+            what = "there is nothing to answer again yet"
+            raise InputError(what, hint="a line of text first", code="input.nothing_yet")
         *earlier, (text, last) = self.exchanges
         reply = last
         for _ in range(_TRIES):  # what is likely is drawn often; the same again is not what was asked for
@@ -73,18 +79,18 @@ class Talk:
     def _answer(self, text: str, exchanges: Sequence[tuple[str, str]], options: Mapping[str, Any]) -> str:
         """The model's reply to the text after as many of the last exchanges as are wanted, and as it has room for."""
         if len(text) > LONGEST:
-            raise InputError(f"too long: {len(text)} characters", right=f"at most {LONGEST} characters in a line")
+            hint = f"at most {LONGEST} characters in a line"
+            raise InputError(f"too long: {len(text)} characters", hint=hint, code="text.too_long")
         earlier = list(exchanges[-self._history :]) if self._history else []
         while True:
             whole = " ".join([*(part for exchange in earlier for part in exchange if part), text])
             if len(whole) <= LONGEST:
-                try:
-                    return _one_line(self._predictor.predict([whole], **options)[0].text)
-                except InputError as error:
-                    # The model may have room for fewer pieces; a wrong option stays wrong.
-                    if not earlier or isinstance(error, RecipeError):
-                        raise
-            del earlier[0]
+                reply = self._predictor.predict([whole], **options)[0]
+                if not isinstance(reply, Failure):
+                    return _one_line(reply.text)
+                if not earlier:
+                    raise reply.error()
+            del earlier[0]  # the model may have room for fewer pieces
 
 
 def converse(
@@ -98,9 +104,10 @@ def converse(
 ) -> None:
     """Answer lines until they end or /quit: replies go to `say`, all else to `note`.
 
-    The last `history` exchanges are put before each input; `options` are those of `predict`, and a RecipeError about
-    them is the only error that ends the talk, because it would come back with every line.
+    The last `history` exchanges are put before each input; `options` are those of `predict`, and what is wrong with
+    them is the only error that is raised, because it would come back with every line.
     """
+    predictor.wanted(options or {})
     talk = Talk(predictor, history=history, options=options)
     for line in lines:
         whole, n_halves = _HALF_PAIR.subn("\ufffd", line)
@@ -124,8 +131,6 @@ def converse(
                     note("nothing to answer: the line is empty")
                 case _:
                     note(f"there is no {command}; these there are:\n{HELP}")
-        except RecipeError:
-            raise
         except (JumokError, MemoryError, RuntimeError) as error:  # torch says with RuntimeError that memory is out
             note(f"no reply: {str(error) or type(error).__name__}")
 

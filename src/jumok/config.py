@@ -1,4 +1,4 @@
-"""Reading configs strictly: types are not guessed, and all mistakes are told at once, each with the path of its key.
+"""Reading configs strictly: types are not guessed, and all mistakes are told at once, each with its key and its place.
 
 A config is a frozen dataclass. The range of a field stands in its annotation, a relation between fields in
 `__post_init__`, which runs only when every field is in its range. Annotations are looked at by `read_config` alone:
@@ -6,14 +6,15 @@ whatever a user wrote (recipes, overrides, options, config.json) comes through i
 """
 
 import json
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
-from jumok.errors import InputError, RecipeError
+from jumok.errors import InputError, Mistake, RecipeError, nearest
 
 Count = Annotated[int, Field(ge=1)]
 CountOrZero = Annotated[int, Field(ge=0)]
@@ -35,6 +36,8 @@ Steps = Annotated[int | float, Field(gt=0), AfterValidator(_whole_or_share)]
 StepsOrZero = Annotated[int | float, Field(ge=0), AfterValidator(_whole_or_share)]
 
 Config = TypeVar("Config")
+_LITERALS = re.compile(r"'([^']*)'")
+_NAMES = re.compile(r"[a-z]\w*(?:\.\w+)*")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 # pydantic's words for a Python programmer, and ours; the longer before those that they contain.
@@ -66,24 +69,37 @@ def read_config(
     path: str = "",
     unions: Collection[str] = (),
     error: type[InputError] = RecipeError,
+    places: Mapping[str, str] | None = None,
 ) -> Config:
-    """The config that a tree of JSON values says; `what` names it, `path` leads to it, `unions` have several kinds."""
+    """The config that a tree of JSON values says; `what` names it, `path` leads to it, `unions` have several kinds.
+
+    `places` says of keys where they were written: a line of a file, or an option of the command line.
+    """
     # pydantic takes no settings for a dataclass; through a list they reach it and all dataclasses in it.
     adapter: TypeAdapter[list[Config]] = TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
     try:
         # As JSON, because there a list may be a tuple and a whole number a float, and nothing else is mistaken.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as invalid:
-        found = _mistakes(invalid, tree, unions)
-        mistakes = [line for mistake in found for line in _explain(mistake, kind, what, path, unions)]
-        raise error(
-            f"{what} has an error" if len(mistakes) == 1 else f"{what} has {len(mistakes)} errors",
-            where=where,
-            right="\n         ".join(mistakes),  # one below the other in a JumokError's text
-        ) from invalid
+        explain = _Explainer(kind, tree, path, unions, error.code, places or {})
+        mistakes = [one for found in _found(invalid, tree, unions) for one in explain(found)]
+        raise _error(error, mistakes, what, None if where is None else str(where)) from invalid
 
 
-def _mistakes(invalid: ValidationError, tree: object, unions: Collection[str]) -> list[dict[str, Any]]:
+def _error(error: type[InputError], mistakes: Sequence[Mistake], what: str, where: str | None) -> InputError:
+    codes = {mistake.code for mistake in mistakes}
+    code = codes.pop() if len(codes) == 1 else f"{error.code}.invalid"
+    if len(mistakes) == 1:
+        (only,) = mistakes
+        found = error(only.told, where=only.where or where, hint=only.guess or None, code=code)
+    else:
+        lines = [f"    {one.where}: {one.text}" if one.where else f"    {one.text}" for one in mistakes]
+        found = error("\n".join([f"{what} has {len(mistakes)} errors", *lines]), where=where, code=code)
+    found.mistakes = tuple(mistakes)
+    return found
+
+
+def _found(invalid: ValidationError, tree: object, unions: Collection[str]) -> list[dict[str, Any]]:
     """What pydantic found. Of a value that may have several types it tells every type that it tried: here only once.
 
     Such a type is part of its path, but no key of the tree. The type that fits best is the one that it went into.
@@ -99,49 +115,146 @@ def _mistakes(invalid: ValidationError, tree: object, unions: Collection[str]) -
             try:
                 node = node if i == 2 and keys[1] in unions else node[key]
             except (LookupError, TypeError):
-                if mistake["type"] != "missing":
+                if mistake["type"] != "missing" or i + 1 < len(mistake["loc"]):
                     value = tuple(keys)
                     continue
             keys.append(key)
         mistake["loc"] = keys
         deepest[value] = max(deepest.get(value, 0), len(keys))
         told = found.setdefault((value, *keys), mistake)
-        if told is not mistake:
-            told["msg"] += " or " + mistake["msg"].removeprefix("Input should be ")
+        also = mistake["msg"].removeprefix("Input should be ")
+        if also not in told["msg"]:
+            told["msg"] += f" or {also}"
     return [mistake for (value, *_), mistake in found.items() if len(mistake["loc"]) == deepest[value]]
 
 
-def _explain(mistake: Mapping[str, Any], kind: type, what: str, path: str, unions: Collection[str]) -> list[str]:
-    keys = list(mistake["loc"][1:])  # the first is the place in the list
-    chosen = None
-    if len(keys) > 1 and keys[0] in unions:
-        chosen = keys.pop(1)  # the kind, which is part of pydantic's path but not of the tree's
-    context, given = mistake.get("ctx", {}), mistake["input"]
-    match mistake["type"]:
-        case "value_error":
-            message = str(context["error"])  # of `__post_init__`, a line for each relation
-        case "unexpected_keyword_argument":
-            message = "there is no such key"
-            if chosen and (others := _kinds_with(kind, keys[0], keys[1])):
-                message += f' when {keys[0]}.kind is "{chosen}"; it belongs to {" or ".join(others)}'
-        case "missing":
-            message = "is missing"
-        case "union_tag_not_found":
-            keys, message = [*keys, "kind"], "is missing"
-        case "union_tag_invalid":
-            keys, message = [*keys, "kind"], f"must be one of {context['expected_tags']} (got {context['tag']!r})"
-        case "json_invalid":  # half a surrogate pair, from a command line that is not UTF-8
-            message = f"cannot be read: {context['error']}"
-        case _:
-            message = mistake["msg"]
-            for theirs, ours in _WORDS.items():
-                message = message.replace(theirs, ours)
-            message += "" if isinstance(given, dict) else f" (got {given!r})"
-    place = ".".join(filter(None, [path, *map(str, keys)])) or what
-    return [f"{place}: {line}" for line in message.splitlines()]
+class _Explainer:
+    """pydantic's errors about one tree, in our words."""
+
+    def __init__(
+        self,
+        kind: type,
+        tree: object,
+        path: str,
+        unions: Collection[str],
+        area: str,
+        places: Mapping[str, str],
+    ) -> None:
+        self._kind, self._tree, self._path, self._unions = kind, tree, path, unions
+        self._area, self._places = area, places
+
+    def __call__(self, mistake: Mapping[str, Any]) -> list[Mistake]:
+        keys = list(mistake["loc"][1:])  # the first is the place in the list
+        if len(keys) > 1 and keys[0] in self._unions:
+            del keys[1]  # the kind, which is part of pydantic's path but not of the tree's
+        context, given, code, guess = mistake.get("ctx", {}), mistake["input"], "value", ""
+        match mistake["type"]:
+            case "value_error":
+                message, code = str(context["error"]), "mismatch"  # of `__post_init__`, a line for each relation
+            case "unexpected_keyword_argument":
+                (message, guess), code = self._unknown_key(keys), "unknown_key"
+            case "missing":
+                message, code = "is missing", "missing_key"
+            case "union_tag_not_found":
+                keys, message, code = [*keys, "kind"], "is missing", "missing_key"
+            case "union_tag_invalid":
+                known = _LITERALS.findall(str(context["expected_tags"]))
+                message = f"must be one of {context['expected_tags']} (got {context['tag']!r})"
+                keys, guess = [*keys, "kind"], nearest(str(context["tag"]), known)
+            case "json_invalid":  # half a surrogate pair, from a command line that is not UTF-8
+                message = f"cannot be read: {context['error']}"
+            case _:
+                message = mistake["msg"]
+                for theirs, ours in _WORDS.items():
+                    message = message.replace(theirs, ours)
+                if mistake["type"] == "literal_error":
+                    guess = nearest(str(given), _LITERALS.findall(message))
+                message += "" if isinstance(given, dict) else f" (got {given!r})"
+        key = ".".join(filter(None, [self._path, *map(str, keys)]))
+        code = f"{self._area}.{code}"
+        return [
+            Mistake(key or self._first_key(line), code, line, self._where(key, line, code), guess)
+            for line in message.splitlines()
+        ]
+
+    def _first_key(self, line: str) -> str:
+        """What is wrong with the root names the keys that do not go together."""
+        known = {path for path, _ in _paths(self._kind, self._tree)}
+        return next((name for name in _NAMES.findall(line) if name in known), "")
+
+    def _where(self, key: str, line: str, code: str) -> str | None:
+        """Where a key was written, and the override that made it wrong; of a relation, where all of its keys were."""
+        names = _NAMES.findall(line)
+        if code.endswith(".mismatch"):
+            named = [f"{key}.{name}" for name in names] if key else [n for n in names if "." in n or n == names[0]]
+            found = [self._places[name] for name in named if name in self._places] or [self._written(key)]
+        else:
+            names.append(f"{key.partition('.')[0]}.kind")  # an override of which may be what made the key wrong
+            places = [self._places.get(name, "") for name in names if code.endswith("_key")]
+            found = [self._written(key), *(place for place in places if place.startswith("--set"))]
+        return ", ".join(dict.fromkeys(filter(None, found))) or None
+
+    def _written(self, key: str) -> str:
+        """The place of a key, or of the nearest section around it."""
+        while key and key not in self._places:
+            key = key.rpartition(".")[0]
+        return self._places.get(key, "")
+
+    def _unknown_key(self, keys: Sequence[Any]) -> tuple[str, str]:
+        """There is no such key: the kinds that have it, or the nearest one there is."""
+        *above, key = keys
+        owner, node = self._kind, self._tree
+        for name in above:
+            members = _members(_hints(owner).get(name))
+            node = node.get(name) if isinstance(node, dict) else None
+            if not members:
+                return "unknown key", ""
+            if len(above) == 1 and (kinds := _kinds_with(members, key)) and name in self._unions:
+                chosen = node.get("kind") if isinstance(node, dict) else None
+                return f'unknown key when {name}.kind is "{chosen}", it belongs to {" or ".join(kinds)}', ""
+            owner = _member(members, node)
+        if guess := nearest(str(key), _hints(owner)):
+            return "unknown key", guess
+        elsewhere = [path for path, name in _paths(self._kind, self._tree) if name == key]
+        return "unknown key", f"did you mean {elsewhere[0]}?" if elsewhere else ""
 
 
-def _kinds_with(kind: type, section: str, key: str) -> list[str]:
-    """The kinds of a section, a union of dataclasses, that have such a key."""
-    members = [m for m in get_args(get_type_hints(kind)[section]) if key in {f.name for f in fields(m)}]
-    return [f'"{get_args(get_type_hints(member)["kind"])[0]}"' for member in members]
+def _hints(kind: Any) -> dict[str, Any]:
+    """The keys of a config, and what they may be."""
+    if not is_dataclass(kind):
+        return {}
+    hints = get_type_hints(kind)
+    return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def _paths(kind: type, tree: object, path: str = "") -> Iterator[tuple[str, str]]:
+    """All keys of a config, with the last part of each."""
+    for name, annotation in _hints(kind).items():
+        here = f"{path}.{name}" if path else name
+        yield here, name
+        if members := _members(annotation):
+            node = tree.get(name) if isinstance(tree, dict) else None
+            yield from _paths(_member(members, node), node, here)
+
+
+def _members(annotation: Any) -> list[type]:
+    """The dataclasses behind an annotation: one, or those of a union."""
+    found = [annotation, *get_args(annotation), *(inner for arg in get_args(annotation) for inner in get_args(arg))]
+    return [member for member in found if isinstance(member, type) and is_dataclass(member)]
+
+
+def _member(members: Sequence[type], node: object) -> type:
+    """The member of a union that a tree says it is, or the first one."""
+    chosen = node.get("kind") if isinstance(node, dict) else None
+    return next((member for member in members if _kind_of(member) == chosen), members[0])
+
+
+def _kind_of(member: type) -> str | None:
+    """The tag of a member of a union."""
+    tags = get_args(_hints(member).get("kind"))
+    return str(tags[0]) if tags else None
+
+
+def _kinds_with(members: Sequence[type], key: str) -> list[str]:
+    """The kinds of a union that have such a key."""
+    return list(dict.fromkeys(f'"{_kind_of(member)}"' for member in members if key in _hints(member)))

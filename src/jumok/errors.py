@@ -1,4 +1,4 @@
-"""The error tree: every mistake says what is wrong, where, and what would be right.
+"""The error tree: every error says what is wrong, where, and what to do about it.
 
 JumokError
 ├── InputError            the user's input is wrong: exit code 2
@@ -7,26 +7,61 @@ JumokError
 │   │   └── OffsetError   an example whose offsets do not fit its text
 │   └── CheckpointError   a run folder, a checkpoint, a model folder
 └── RunError              the run failed: exit code 1
+
+`code` is stable across versions ("data.misaligned"): programs and tests rely on it, people read the rest. The part
+before the dot is the area, which an error without a more precise code has alone.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 
+@dataclass(frozen=True, slots=True)
+class Mistake:
+    """One of the things that are wrong with a config: its key, a code, what is wrong, and where that was written."""
+
+    key: str
+    code: str
+    what: str
+    where: str | None = None
+    guess: str = ""
+    """`did you mean …?`"""
+
+    @property
+    def told(self) -> str:
+        """What is wrong with which key, which is named once."""
+        named = not self.key or re.match(rf"{re.escape(self.key)}\b", self.what)
+        return self.what if named else f"{self.key}: {self.what}"
+
+    @property
+    def text(self) -> str:
+        return f"{self.told}, {self.guess}" if self.guess else self.told
+
+
 class JumokError(Exception):
-    """What is wrong, where it is (file, line, key), and what would be right."""
+    """What is wrong, where it is (file, line, key), and what to do about it."""
 
     exit_code = 1
+    code = "jumok"
+    mistakes: Sequence[Mistake] = ()
+    """all that is wrong with a config, which is told at once"""
 
-    def __init__(self, what: str, *, where: str | Path | None = None, right: str | None = None) -> None:
+    def __init__(
+        self, what: str, *, where: str | Path | None = None, hint: str | None = None, code: str | None = None
+    ) -> None:
         self.what = what
         self.where = None if where is None else str(where)
-        self.right = right
+        self.hint = hint
+        if code is not None:
+            self.code = code
         lines = [what]
         if self.where:
             lines.append(f"  where: {self.where}")
-        if right:
-            lines.append(f"  right: {right}")
+        if hint:
+            lines.append(f"  hint: {hint}")
         super().__init__("\n".join(lines))
 
 
@@ -34,32 +69,51 @@ class InputError(JumokError):
     """The user's input is wrong."""
 
     exit_code = 2
+    code = "input"
 
 
 class RecipeError(InputError):
     """A recipe, or an override of one of its keys, cannot be used."""
 
+    code = "recipe"
+
 
 class DataError(InputError):
     """A text file, a corpus or a token shard cannot be used."""
 
+    code = "data"
+
 
 class OffsetError(DataError):
-    """What an example marks is not at its offsets; `shift` is how far from them it stands, if it does anywhere."""
+    """What an example marks is not at its offsets; `shift` is how far away it stands, if it occurs at all."""
 
-    def __init__(self, what: str, *, where: str | Path | None, right: str | None, shift: int | None = None) -> None:
-        super().__init__(what, where=where, right=right)
+    code = "data.offsets"
+
+    def __init__(self, what: str, *, where: str | Path | None, hint: str | None, shift: int | None = None) -> None:
+        super().__init__(what, where=where, hint=hint)
         self.shift = shift
 
 
 class CheckpointError(InputError):
     """A run folder, a checkpoint or a model folder cannot be used."""
 
+    code = "checkpoint"
+
 
 class RunError(JumokError):
     """The input was right, but the run failed."""
+
+    code = "run"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
     """Names for a message, which is none if it has thousands of them."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`did you mean …?` with the closest of the known names, or the one that `lr` is short for; nothing if none is."""
+    names = [*known]
+    found = get_close_matches(name, names, n=1, cutoff=0.6)
+    found += [one for one in names if "_" in one and name == "".join(word[:1] for word in one.split("_"))]
+    return f"did you mean {found[0]}?" if found else ""

@@ -3,20 +3,18 @@
 from pathlib import Path
 
 from jumok.errors import CheckpointError
-from jumok.hub.folder import CARD, GENERATION, ModelFolder, obstacle, read_model, write_model
-from jumok.tasks.predict import stored_decoding
-from jumok.train.checkpoint import MANIFEST, write_folder
-from jumok.transfer import model_folder
+from jumok.files import MANIFEST, write_folder
+from jumok.hub.folder import CARD, ModelFolder, model_folder
+from jumok.tasks.stored import obstacle, read_model, write_model
 
 
 def import_folder(folder: Path, run: Path) -> str:
     """Make `run` of a Hugging Face folder, every tensor of which is accounted for; says what it is."""
     _refuse_full(run, "RUN")
     if not folder.is_dir():
-        raise CheckpointError("there is no such folder", where=folder, right="a Hugging Face folder with config.json")
+        hint = "a Hugging Face folder with config.json"
+        raise CheckpointError("there is no such folder", where=folder, hint=hint, code="checkpoint.no_folder")
     model = read_model(folder)
-    if "decode" in model.facts:
-        stored_decoding(model.facts, where=folder / GENERATION)  # refused now, not when it is used
     card = _card(folder) or f"# {folder.name}\n\nA model from elsewhere, imported by jumok {model.facts['version']}.\n"
     write_folder(run / "model", lambda building: write_model(building, model, card=card))
     return f"{run}: {_description(model)}"
@@ -31,7 +29,8 @@ def export_folder(run: Path, folder: Path) -> str:
         raise CheckpointError(
             f"there is no Hugging Face layout for this model: {reason}",
             where=source,
-            right="a BERT, a GPT, or a Transformer with the paper's options and one vocabulary",
+            hint="a BERT, a GPT, or a Transformer with the paper's options and one vocabulary",
+            code="checkpoint.no_layout",
         )
     write_folder(folder, lambda building: write_model(building, model, card=_card(source)))
     (folder / MANIFEST).unlink()  # elsewhere files are changed, as they should be
@@ -40,8 +39,8 @@ def export_folder(run: Path, folder: Path) -> str:
 
 def _refuse_full(folder: Path, name: str) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        what = "there is something here already"
-        raise CheckpointError(what, where=folder, right=f"a new or empty folder for {name}")
+        what, hint = "there is something here already", f"a new or empty folder for {name}"
+        raise CheckpointError(what, where=folder, hint=hint, code="checkpoint.not_empty")
 
 
 def _card(folder: Path) -> str:

@@ -1,86 +1,53 @@
 """A recipe: everything that decides a run, as one typed tree.
 
-TOML and `--set key=value` in; every unknown key, wrong type and impossible relation refused at once, with its path;
-the effective recipe, all defaults filled in, out as JSON.
+TOML and `--set key=value` in; every unknown key, wrong type and impossible combination refused at once, each with its
+path and the place it was written; the effective recipe, all defaults filled in, out as JSON.
 """
 
 import json
 import os
+import re
 import tomllib
 import warnings
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
 from jumok.config import Seed, read_config
-from jumok.data.corpus import SPLITS
-from jumok.data.made import MadeData
-from jumok.data.sources import DataConfig, DocumentData
-from jumok.decode.search import DecodeConfig
-from jumok.errors import RecipeError
-from jumok.models import (
-    BertConfig,
-    ElmoConfig,
-    GptConfig,
-    ModelConfig,
-    RnnConfig,
-    Seq2SeqConfig,
-    TransformerConfig,
-)
-from jumok.tasks.answerer import AnswerConfig
-from jumok.tasks.answering import AnsweringConfig
-from jumok.tasks.choice import ChoiceConfig
-from jumok.tasks.classification import ClassificationConfig
-from jumok.tasks.encoder import AskConfig
-from jumok.tasks.language_model import LanguageModelConfig
-from jumok.tasks.pretraining import FRAME_OF_PAIR, PretrainingConfig
-from jumok.tasks.relation import RelationConfig
-from jumok.tasks.tagging import TaggingConfig
+from jumok.decode.options import DecodeConfig
+from jumok.errors import RecipeError, nearest
+from jumok.examples import SPLITS
+from jumok.examples.plain import DocumentData
+from jumok.models.bert import BertConfig
+from jumok.models.build import ModelConfig
+from jumok.models.elmo import ElmoConfig
+from jumok.models.gpt import GptConfig
+from jumok.models.rnn import RnnConfig
+from jumok.models.seq2seq import Seq2SeqConfig
+from jumok.models.transformer import TransformerConfig
+from jumok.tasks import TASKS, task_named
+from jumok.tasks.protocol import TaskKind
+from jumok.tasks.stored import read_start
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vectors import VectorsConfig
 from jumok.text.vocabulary import TokenizerConfig
+from jumok.toml import key_lines
 from jumok.train.loop import TrainConfig
-from jumok.transfer import read_start
 
 DATA_FOLDER = "JUMOK_DATA"
-TaskConfig = (
-    TranslationConfig
-    | LanguageModelConfig
-    | PretrainingConfig
-    | ClassificationConfig
-    | TaggingConfig
-    | RelationConfig
-    | AnsweringConfig
-    | ChoiceConfig
-)
-LABELLED = ["labelled", "toy_reviews", "toy_topics", "toy_similarity"]
-FITTING: dict[str, tuple[list[str], list[str], list[str]]] = {
-    "translation": (["parallel", "synthetic"], ["transformer", "seq2seq"], ["perplexity", "bleu", "exact_match"]),
-    "language_model": (["text", "documents", "toy_grammar"], ["rnn", "gpt", "elmo"], ["perplexity", "bits_per_byte"]),
-    "pretraining": (["documents", "toy_stories"], ["bert"], ["perplexity", "masked_accuracy"]),
-    "classification": (LABELLED, ["rnn", "bert", "gpt"], []),
-    "tagging": (["tagged", "toy_names", "toy_josa"], ["rnn", "bert"], ["perplexity", "span_f1", "tag_accuracy"]),
-    "relation": (
-        ["relations", "toy_relations"],
-        ["rnn", "bert"],
-        ["perplexity", "macro_f1", "micro_f1", "accuracy"],
-    ),
-    "answering": (["questions", "toy_questions"], ["rnn", "bert"], ["answer_f1", "exact_match"]),
-    "choice": (["choices", "toy_choices"], ["rnn", "bert"], ["perplexity", "accuracy"]),
-}
-"""the kinds of data and of model, and the dev scores, that go with each task"""
-LABEL_METRICS: dict[str, list[str]] = {
-    "class": ["perplexity", "accuracy", "macro_f1", "mcc"],
-    "labels": ["perplexity", "micro_f1", "macro_f1", "exact_match"],
-    "number": ["pearson", "spearman", "mean_absolute_error"],
-}
-"""the dev scores of a classification, by what it predicts"""
-LEAST_PAIR = FRAME_OF_PAIR + 2
 VOCABULARIES = {"bert": "wordpiece", "gpt": "byte_bpe"}
 """models whose special pieces only one kind of vocabulary has"""
+if TYPE_CHECKING:  # the table of tasks decides; a reader of types learns no more than that
+    TaskConfig = Any
+    DataConfig = Any
+else:
+    TaskConfig = Annotated[reduce(or_, (task.config for task in TASKS if task.config)), Field(discriminator="kind")]
+    DataConfig = Annotated[reduce(or_, (data for task in TASKS for data in task.data)), Field(discriminator="kind")]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,8 +72,8 @@ class Recipe:
     """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
     features: str | None = None
     """a run of ELMo or BERT whose layers, frozen, are features for model.kind = "rnn"; the vocabulary is theirs"""
-    task: Annotated[TaskConfig, Field(discriminator="kind")] = field(default_factory=TranslationConfig)
-    data: Annotated[DataConfig, Field(discriminator="kind")]
+    task: TaskConfig = field(default_factory=TranslationConfig)
+    data: DataConfig
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: Annotated[ModelConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
@@ -116,69 +83,66 @@ class Recipe:
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
 
+    @property
+    def kind(self) -> TaskKind:
+        """The task's entry in the table."""
+        return task_named(self.task.kind)
+
     def __post_init__(self) -> None:
-        wrong = []
-        task, c = self.task, self.model
-        data_kinds, model_kinds, metrics = FITTING[task.kind]
-        if isinstance(task, ClassificationConfig):
-            metrics = LABEL_METRICS[task.predicts]
-        for section, given, fitting in (
-            ("data.kind", self.data.kind, data_kinds),
-            ("model.kind", c.kind, model_kinds),
-            ("train.metric", self.train.metric, metrics),
-        ):
-            if given not in fitting:
-                does = " or ".join(f'"{kind}"' for kind in fitting)
-                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.kind}", {does} does')
-        if isinstance(task, ClassificationConfig) and c.kind == "gpt":
-            if task.predicts != "class":
-                wrong.append('model.kind = "gpt" writes the label after the text: task.predicts = "class" only')
-            if task.label_smoothing or task.class_weights != "none":
-                wrong.append('model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights')
-        transfer = self.train.transfer
-        if c.kind == "gpt" and transfer.mode != "full":
-            wrong.append(f'train.transfer.mode = "{transfer.mode}": GPT has no head that could learn alone')
-        if c.kind not in ("bert", "gpt", "rnn") and (transfer.mode != "full" or transfer.layer_decay != 1):
-            wrong.append(f'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "{c.kind}"')
+        task = self.kind
+        wrong = [*self._unfitting(task), *task.mistakes(self), *_unfitting_model(self)]
+        wrong += _unfitting_vectors(self.vectors, self.model)
         if len(set(self.seeds)) < len(self.seeds):
             wrong.append("seeds: the same seed twice is the same training twice")
-        if isinstance(c, TransformerConfig | Seq2SeqConfig):
-            if c.tie_embeddings == "all" and not self.tokenizer.joint:
-                wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
-            if c.longest is not None and self.data.max_len >= c.longest:
-                wrong.append("data.max_len must be below model.max_len when positions are learned")
-        features = c.features if isinstance(c, RnnConfig) else None
-        if features is not None and task.kind == "language_model":
-            wrong.append("features have seen the whole text: a language model must not")
-        if self.features is not None and features is None:
-            wrong.append('features are of a run of model.kind = "elmo" or "bert", for model.kind = "rnn"')
-        if self.old_domain is not None and (self.init is None or task.kind != "pretraining"):
+        if self.old_domain is not None and (self.init is None or task.name != "pretraining"):
             wrong.append('old_domain needs init and task.kind = "pretraining"')
         if (old := self.old_domain) is not None and (not old.test or old.train or old.dev):
             wrong.append("old_domain is scored and not learned from: it needs test, and has neither train nor dev")
-        if isinstance(task, PretrainingConfig) and self.data.max_len < LEAST_PAIR:
-            wrong.append(
-                f"data.max_len must be at least {LEAST_PAIR}: a piece of each of two texts, and what frames them"
-            )
-        if isinstance(task, PretrainingConfig) and task.new_pieces and self.init is None:
-            wrong.append("task.new_pieces needs init: a vocabulary of one's own has them anyway")
-        for reader, key in ((c, "model"), (features, "model.features")):
-            if isinstance(reader, BertConfig | GptConfig) and self.data.max_len > reader.max_len:
-                wrong.append(f"data.max_len = {self.data.max_len} must not be over {key}.max_len = {reader.max_len}")
-        if (kind := self.tokenizer.kind) != (needed := VOCABULARIES.get(c.kind, kind)):
-            wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
-        elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
-            wrong.append(f'tokenizer.kind = "byte_bpe" is for model.kind = "gpt", and model.kind is "{c.kind}"')
-        attends = isinstance(c, TransformerConfig | Seq2SeqConfig) and c.attends
-        if self.decode.coverage_penalty and not attends:
-            wrong.append("decode.coverage_penalty counts attention, and the model has none")
-        wrong += _unfitting_vectors(self.vectors, c)
-        if isinstance(task, LanguageModelConfig) and isinstance(c, RnnConfig) and c.bidirectional:
-            wrong.append("model.bidirectional must be false for a language model: what comes next is not to be read")
-        if isinstance(task, TranslationConfig) and task.scheduled_sampling and not isinstance(c, Seq2SeqConfig):
-            wrong.append('task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once')
         if wrong:
             raise ValueError("\n".join(wrong))
+
+    def _unfitting(self, task: TaskKind) -> list[str]:
+        """Data, model or metric that the task does not take."""
+        kinds = [data.__dataclass_fields__["kind"].default for data in task.data]
+        wrong = []
+        for section, given, fitting in (
+            ("data.kind", self.data.kind, kinds),
+            ("model.kind", self.model.kind, task.models),
+            ("train.metric", self.train.metric, task.metrics(self.task)),
+        ):
+            if given not in fitting:
+                does = " or ".join(f'"{kind}"' for kind in fitting)
+                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.name}", {does} does')
+        return wrong
+
+
+def _unfitting_model(recipe: Recipe) -> list[str]:
+    """What does not go with the kind of model."""
+    c, wrong = recipe.model, []
+    transfer = recipe.train.transfer
+    if c.kind == "gpt" and transfer.mode != "full":
+        wrong.append(f'train.transfer.mode = "{transfer.mode}": GPT has no head that could learn alone')
+    if c.kind not in ("bert", "gpt", "rnn") and (transfer.mode != "full" or transfer.layer_decay != 1):
+        wrong.append(f'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "{c.kind}"')
+    if isinstance(c, TransformerConfig | Seq2SeqConfig):
+        if c.tie_embeddings == "all" and not recipe.tokenizer.joint:
+            wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
+        if c.longest is not None and recipe.data.max_len >= c.longest:
+            wrong.append("data.max_len must be below model.max_len when positions are learned")
+    features = c.features if isinstance(c, RnnConfig) else None
+    if recipe.features is not None and features is None:
+        wrong.append('features are of a run of model.kind = "elmo" or "bert", for model.kind = "rnn"')
+    for reader, key in ((c, "model"), (features, "model.features")):
+        if isinstance(reader, BertConfig | GptConfig) and recipe.data.max_len > reader.max_len:
+            wrong.append(f"data.max_len = {recipe.data.max_len} must not be over {key}.max_len = {reader.max_len}")
+    if (kind := recipe.tokenizer.kind) != (needed := VOCABULARIES.get(c.kind, kind)):
+        wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
+    elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
+        wrong.append(f'tokenizer.kind = "byte_bpe" is for model.kind = "gpt", and model.kind is "{c.kind}"')
+    attends = isinstance(c, TransformerConfig | Seq2SeqConfig) and c.attends
+    if recipe.decode.coverage_penalty and not attends:
+        wrong.append("decode.coverage_penalty counts attention, and the model has none")
+    return wrong
 
 
 def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
@@ -186,8 +150,6 @@ def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
     if not vectors.source and not vectors.target:
         return ["vectors.frozen needs vectors.source or vectors.target"] if vectors.frozen else []
     match c:
-        case TransformerConfig() | BertConfig() | GptConfig():
-            return ["vectors are for recurrent models: a Transformer scales its embeddings and shares them"]
         case ElmoConfig():
             return ["vectors are not for ELMo: its embeddings are its output, too, and have to learn"]
         case RnnConfig():
@@ -199,6 +161,8 @@ def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
             if vectors.frozen and c.tie_embeddings != "none":
                 wrong.append('vectors.frozen needs model.tie_embeddings = "none": the output matrix has to learn')
             return wrong
+        case _:  # a Transformer scales its embeddings and shares them
+            return [f'vectors are for recurrent models, and model.kind is "{c.kind}"']
 
 
 def load_recipe(
@@ -208,51 +172,73 @@ def load_recipe(
 
     Who looks at its data only does not need the weights that it begins with.
     """
-    try:
-        tree = tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise RecipeError(f"recipe cannot be read: {error.strerror}", where=path) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RecipeError(f"not TOML: {error}", where=path) from error
+    tree, places = _read_toml(path)
     for override in overrides:
-        _override(tree, override)
+        _override(tree, override, places)
     for key in ("init", "features"):
         if isinstance(tree.get(key), str):
-            tree = _begun(tree, key, path, need_weights=need_weights)
-    recipe = parse_recipe(tree, where=str(path))
+            tree = _begun(tree, key, path, places, need_weights=need_weights)
+    recipe = parse_recipe(tree, where=str(path), places=places)
     if recipe.train.transfer.mode == "frozen" and recipe.init is None and need_weights:
         said = "nothing but the head learns, and without init what is below it has learned nothing either"
         warnings.warn(f'train.transfer.mode = "frozen": {said}', stacklevel=2)
-    return _resolve(recipe, path) if find_data else recipe
+    return _resolve(recipe, path, places) if find_data else recipe
 
 
-def _begun(tree: dict[str, Any], key: str, path: Path, *, need_weights: bool) -> dict[str, Any]:
+def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """The tree of a file, and where each of its keys stands."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        what = f"the recipe cannot be read: {error.strerror}"
+        raise RecipeError(what, where=path, code="recipe.unreadable") from error
+    try:
+        written = raw.decode("utf-8")
+        tree = tomllib.loads(written)
+    except UnicodeDecodeError as error:
+        number = raw.count(b"\n", 0, error.start) + 1
+        raise RecipeError("not valid UTF-8", where=f"{path}:{number}", code="recipe.not_toml") from error
+    except tomllib.TOMLDecodeError as error:
+        what, _, place = str(error).rpartition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        number = int(line[1]) if line else len(written.splitlines())  # "end of document"
+        raise RecipeError(f"not TOML: {what}", where=f"{path}:{number}", code="recipe.not_toml") from error
+    return tree, {key: f"{path}:{line}" for key, line in key_lines(written).items()}
+
+
+def _begun(
+    tree: dict[str, Any], key: str, path: Path, places: Mapping[str, str], *, need_weights: bool
+) -> dict[str, Any]:
     """A recipe that begins with other weights has their model, or their features, and their vocabulary."""
-    places = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
-    found = [place / tree[key] for place in places if (place / tree[key]).is_dir()]
+    folders = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
+    found = [folder / tree[key] for folder in folders if (folder / tree[key]).is_dir()]
     if not found and not need_weights:
         return _without_weights(tree, key)
     if not found:
         raise RecipeError(
-            f"no such run or folder: {tree[key]}",
-            where=f"{path}: {key}",
-            right=f"a folder relative to one of {', '.join(map(str, places))}",
+            f"{key}: no such run or folder: {tree[key]}",
+            where=places.get(key, path),
+            hint=f"a folder relative to one of {', '.join(map(str, folders))}",
+            code="recipe.no_weights",
         )
     start = read_start(str(found[0]))
-    model = tree.get("model", {})
+    known = start.tokenizers.source
+    model, tokenizer = tree.get("model", {}), tree.get("tokenizer", {})
+    if not (isinstance(model, dict) and isinstance(tokenizer, dict)):
+        return tree  # which is refused for it
     if key == "init":
-        kind = _kind(tree, "model", start.config.kind)
+        kind = model.get("kind", start.config.kind)
         if kind != start.config.kind:
             raise RecipeError(
                 f'the weights are of model.kind = "{start.config.kind}", and the recipe has model.kind = "{kind}"',
-                where=f"{path}: {key}",
-                right="[model] left out: it is then that of the weights; or weights of that kind",
+                where=", ".join(places[name] for name in (key, "model.kind") if name in places) or path,
+                hint="leave out [model], which is then that of the weights, or begin with weights of that kind",
+                code="recipe.weights",
             )
         model = {**asdict(start.config), **model}
     elif isinstance(start.config, ElmoConfig | BertConfig):
         model = {**model, "features": asdict(start.config)}
-    known = start.tokenizers.source
-    tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tree.get("tokenizer", {})}
+    tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tokenizer}
     if (told := tokenizer.get("vocab_size", known.vocab_size)) != known.vocab_size:
         has = f"the vocabulary is that of {tree[key]}, of {known.vocab_size:,} pieces"
         warnings.warn(f"tokenizer.vocab_size = {told} is not used: {has}", stacklevel=2)
@@ -264,10 +250,10 @@ def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
     """Any model that fits the task stands in for theirs."""
     if key == "features":
         return {name: value for name, value in tree.items() if name != key}
-    kind = _kind(tree, "task", "")
-    if kind not in FITTING:
+    task = next((task for task in TASKS if task.name == _kind(tree, "task", "")), None)
+    if task is None or not task.models:
         return tree
-    model = FITTING[kind][1][0]
+    model = task.models[0]
     return {**tree, "model": {"kind": model}, "tokenizer": {"kind": VOCABULARIES.get(model, "bpe")}}
 
 
@@ -277,16 +263,19 @@ def shipped_recipe(name: str) -> Path:
     for folder in (package / "recipes", package.parents[1] / "recipes"):
         if (folder / name).exists():
             return folder / name
-    raise RecipeError("recipe not found", where=name, right="a complete installation of jumok")
+    hint = "a complete installation of jumok"
+    raise RecipeError("recipe not found", where=name, hint=hint, code="recipe.not_shipped")
 
 
-def parse_recipe(tree: dict[str, Any], *, where: str) -> Recipe:
+def parse_recipe(tree: dict[str, Any], *, where: str, places: Mapping[str, str] | None = None) -> Recipe:
+    """A recipe from its tree; `places` says where each key was written."""
     for section, kind in (("task", "translation"), ("model", "transformer")):
         if isinstance(tree.get(section), dict):
             tree = {**tree, section: {"kind": kind, **tree[section]}}
     if _kind(tree, "task", "translation") != "translation" and isinstance(tree.get("train", {}), dict):
         tree = {**tree, "train": {"final": "best", **tree.get("train", {})}}
-    return read_config(Recipe, tree, what="the recipe", where=where, unions=["task", "data", "model"])
+    unions = ["task", "data", "model"]
+    return read_config(Recipe, tree, what="the recipe", where=where, unions=unions, places=places or {})
 
 
 def _kind(tree: dict[str, Any], section: str, default: str) -> Any:
@@ -301,26 +290,14 @@ def recipe_tree(recipe: Recipe) -> dict[str, Any]:
     return tree
 
 
-def asked_options(overrides: Sequence[str]) -> dict[str, Any]:
-    """`beam=8` or `decode.beam=8` for a command that only predicts; the predictor, which knows the rest, checks values.
-
-    Names are checked here, because a predictor has arguments beside these.
-    """
-    options = {key.removeprefix("decode."): value for key, value in map(_key_and_value, overrides)}
-    names = list(
-        dict.fromkeys(key.name for config in (DecodeConfig, AskConfig, AnswerConfig) for key in fields(config))
-    )
-    unknown = [f"decode.{name}" for name in options if name not in names]
-    if unknown:
-        raise RecipeError(f"there is no such key: {', '.join(unknown)}", where="--set", right=", ".join(names))
-    return options
-
-
-def _key_and_value(override: str) -> tuple[str, Any]:
+def key_and_value(override: str) -> tuple[str, Any]:
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise RecipeError(
-            f"not an override: {override}", where="--set", right="--set key=value, such as --set train.steps=200"
+            f"not an override: {override}",
+            where="--set",
+            hint="--set key=value, such as --set train.steps=200",
+            code="recipe.override",
         )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
@@ -329,42 +306,65 @@ def _key_and_value(override: str) -> tuple[str, Any]:
     return key.strip(), value
 
 
-def _override(tree: dict[str, Any], override: str) -> None:
-    key, value = _key_and_value(override)
+def _override(tree: dict[str, Any], override: str, places: dict[str, str]) -> None:
+    """Set a key of the tree; what is wrong with it, or with a section that was made for it, is the override's fault."""
+    key, value = key_and_value(override)
+    said = f"--set {override}"
     *parents, leaf = key.split(".")
+    node, path = tree, ""
     for parent in parents:
-        tree = tree.setdefault(parent, {})
-        if not isinstance(tree, dict):
-            raise RecipeError(f"{key} goes below {parent}, which is a value", where="--set")
-    tree[leaf] = value
+        path = f"{path}.{parent}" if path else parent
+        if parent not in node:
+            node[parent], places[path] = {}, said
+        node = node[parent]
+        if not isinstance(node, dict):
+            raise RecipeError(f"{key} goes below {path}, which is a value", where=said, code="recipe.override")
+    for below in [place for place in places if place.startswith(f"{key}.")]:
+        del places[below]
+    node[leaf], places[key] = value, said
 
 
-def _resolve(recipe: Recipe, path: Path) -> Recipe:
+def _resolve(recipe: Recipe, path: Path, places: Mapping[str, str]) -> Recipe:
     """Absolute paths, so that the effective recipe means the same from anywhere."""
     folders = [path.parent.absolute()]
     if os.environ.get(DATA_FOLDER):
         folders.append(Path(os.environ[DATA_FOLDER]).absolute())
-    missing: list[str] = []
+    missing: dict[str, str] = {}
 
-    def find(file: str) -> str:
+    def find(key: str, file: str) -> str:
         for folder in folders:
             if (folder / file).exists():
                 return str((folder / file).resolve())
-        missing.append(file)
+        missing.setdefault(file, key)
         return file
 
-    found: Any = {}  # lists of files, or of pairs of them
-    for split in () if isinstance(recipe.data, MadeData) else SPLITS:
-        entries = getattr(recipe.data, split)
-        found[split] = [list(map(find, entry)) if isinstance(entry, list) else find(entry) for entry in entries]
-    old = recipe.old_domain and replace(recipe.old_domain, test=[find(file) for file in recipe.old_domain.test])
-    source, target = (file and find(file) for file in (recipe.vectors.source, recipe.vectors.target))
+    def find_all(key: str, entries: Sequence[Any]) -> list[Any]:
+        """A list of files, or of pairs of them."""
+        return [find_all(key, entry) if isinstance(entry, list) else find(key, entry) for entry in entries]
+
+    found: Any = {}
+    for split in () if recipe.data.is_made else SPLITS:
+        found[split] = find_all(f"data.{split}", getattr(recipe.data, split))
+    old = recipe.old_domain and replace(recipe.old_domain, test=find_all("old_domain.test", recipe.old_domain.test))
+    source, target = recipe.vectors.source, recipe.vectors.target
+    source, target = source and find("vectors.source", source), target and find("vectors.target", target)
     if missing:
-        raise RecipeError(
-            "no such data file: " + ", ".join(dict.fromkeys(missing)),
-            where=path,
-            right="a path relative to the recipe or to the folder that the environment variable"
-            f" {DATA_FOLDER} names; looked in {', '.join(map(str, folders))}",
-        )
+        raise _no_data_file(missing, folders, path, places)
     vectors = replace(recipe.vectors, source=source, target=target)
     return replace(recipe, data=replace(recipe.data, **found), vectors=vectors, old_domain=old)
+
+
+def _no_data_file(
+    missing: Mapping[str, str], folders: Sequence[Path], path: Path, places: Mapping[str, str]
+) -> RecipeError:
+    """`missing` says which key names a file that is not there."""
+    near = [folder / file for file in missing for folder in folders]
+    there = [str(beside) for file in near if file.parent.is_dir() for beside in file.parent.iterdir()]
+    guesses = dict.fromkeys(filter(None, (nearest(str(file), there) for file in near if len(missing) == 1)))
+    relative = f"a path relative to the recipe or to the folder that the environment variable {DATA_FOLDER} names"
+    return RecipeError(
+        "no such data file: " + ", ".join(missing),
+        where=", ".join(dict.fromkeys(places.get(key, str(path)) for key in missing.values())),
+        hint=" ".join([*guesses, f"{relative}; looked in {', '.join(map(str, folders))}"]),
+        code="recipe.no_data_file",
+    )

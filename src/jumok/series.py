@@ -12,10 +12,9 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from jumok.data.files import FileData
 from jumok.errors import InputError
+from jumok.files import MANIFEST, write_atomically, write_folder
 from jumok.recipe import Recipe
-from jumok.train.checkpoint import MANIFEST, write_atomically, write_folder
 from jumok.train.folder import RunFolder
 from jumok.train.loop import LOWER_IS_BETTER
 
@@ -40,7 +39,7 @@ def series(recipe: Recipe) -> dict[str, Recipe]:
     """The recipes that a recipe with several seeds or folds is made of, by the names of their folders; none if it has
     neither."""
     data = recipe.data
-    n_folds = data.folds if isinstance(data, FileData) and data.fold is None else 0
+    n_folds = 0 if data.is_made or data.fold is not None else data.folds
     if not recipe.seeds and not n_folds:
         return {}
     parts = {}
@@ -49,7 +48,7 @@ def series(recipe: Recipe) -> dict[str, Recipe]:
             name = "-".join(
                 [*([f"seed-{seed}"] if recipe.seeds else []), *([f"fold-{fold}"] if fold is not None else [])]
             )
-            one = data if fold is None else replace(data, fold=fold)  # type: ignore[arg-type]
+            one = data if fold is None else replace(data, fold=fold)
             parts[name] = replace(recipe, seed=seed, seeds=[], data=one)
     return parts
 
@@ -97,7 +96,8 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
             raise InputError(
                 f"a cross-validation has a model and test data for each of its parts: {', '.join(parts)}",
                 where=run,
-                right=f"the same part of both, e.g. {run / parts[0]}, or --data test=FILE",
+                hint=f"the same part of both, e.g. {run / parts[0]}, or --data test=FILE",
+                code="input.cross_validation",
             )
     one, other = ({"data": {}, **(RunFolder(run).stored() or {})} for run in (first, second))
     if "recipe" not in one or "recipe" not in other:
@@ -116,7 +116,8 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
         raise InputError(
             f"the runs hold out different examples, and one may have learned those of the other: {said}",
             where=f"{first} and {second}",
-            right="runs with the same dev and test data, or --data test=FILE, of which neither has learned",
+            hint="runs with the same dev and test data, or --data test=FILE, of which neither has learned",
+            code="input.other_test_data",
         )
 
 

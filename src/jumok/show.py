@@ -2,16 +2,22 @@
 
 import re
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from jumok.assemble import build_model
-from jumok.models import BertConfig, ElmoConfig, GptConfig, ModelConfig, RnnConfig, Seq2SeqConfig, TransformerConfig
+from jumok.models.bert import BertConfig
+from jumok.models.build import ModelConfig, build_model
+from jumok.models.elmo import ElmoConfig
+from jumok.models.gpt import GptConfig
+from jumok.models.head import Head
+from jumok.models.seq2seq import Seq2SeqConfig
+from jumok.models.transformer import TransformerConfig
 from jumok.recipe import Recipe
-from jumok.transfer import read_start
+from jumok.tasks.protocol import TaskKind
+from jumok.tasks.stored import read_start
 
 EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
@@ -33,14 +39,13 @@ class Cost:
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
     target = target_vocab or recipe.tokenizer.vocab_size
     with torch.device("meta"):
-        model = build_model(
-            recipe.model, asdict(recipe.task), source_vocab=source_vocab or target, target_vocab=target, n_labels=2
-        )
+        head = recipe.kind.head(asdict(recipe.task), _two_labels(recipe.kind))
+        model = build_model(recipe.model, head, source_vocab=source_vocab or target, target_vocab=target)
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts |= {name: p.numel() for name, p in model.named_parameters(recurse=False)}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
-    predicts_pieces = recipe.task.kind in ("translation", "language_model", "pretraining")
+    predicts_pieces = head.asks in ("words", "masked")
     flops = 6 * _products_per_pair_of_tokens(recipe.model, target if predicts_pieces else 0)
     tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
     return Cost(
@@ -49,6 +54,12 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
         training_flops=None if recipe.train.epochs else float(flops) * tokens,
         training_bytes=16 * total,
     )
+
+
+def _two_labels(kind: TaskKind) -> Any:
+    """Facts of a model that tells two labels apart, where there are any: only the data knows how many there will be."""
+    known = {field.name for field in fields(kind.facts)}
+    return kind.facts(labels=["0", "1"]) if "labels" in known else None
 
 
 def imported(run: Path) -> dict[str, Any]:
@@ -76,9 +87,7 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
             return s.n_layers * (3 * (projections + attending) + 2 * feed_forward) + s.d_model * vocab
         case BertConfig() | GptConfig() | ElmoConfig():
             with torch.device("meta"):
-                model = build_model(
-                    c, {"kind": "embedding", "pooler": False}, source_vocab=2, target_vocab=2, n_labels=2
-                )
+                model = build_model(c, Head(asks="nothing", pooler=False), source_vocab=2, target_vocab=2)
             weights = sum(
                 p.numel() for name, p in model.named_parameters() if p.ndim > 1 and not EMBEDDINGS.search(name)
             )
@@ -86,11 +95,15 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
             # BERT predicts the masked pieces only, ELMo every piece twice.
             predicted = {"bert": 0.15, "gpt": 1.0, "elmo": 2.0}[c.kind]
             return weights + attending + int(predicted * c.d_model * vocab)
-        case Seq2SeqConfig() | RnnConfig():
-            with torch.device("meta"):
-                model = build_model(c, {"kind": "classification"}, source_vocab=2, target_vocab=2, n_labels=2)
-            weights = sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)
-            if isinstance(c, RnnConfig):
-                return weights
+        case Seq2SeqConfig():
             scores_and_context = 0 if c.attention == "none" else 2 * n * c.d_hidden
-            return weights + scores_and_context + c.d_hidden * vocab
+            return _in_matrices(c) + scores_and_context + c.d_hidden * vocab
+        case _:
+            return _in_matrices(c)
+
+
+def _in_matrices(c: ModelConfig) -> int:
+    """Weights that each token is multiplied by."""
+    with torch.device("meta"):
+        model = build_model(c, Head(asks="text", n_labels=2), source_vocab=2, target_vocab=2)
+    return sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)

@@ -1,16 +1,14 @@
 """Beginning with weights that others, or an earlier run, have trained: what fits is taken over, the rest is new."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from jumok.errors import CheckpointError, RecipeError
-from jumok.hub.folder import ModelFolder, read_model
+from jumok.errors import RecipeError
+from jumok.hub.folder import ModelFolder
 from jumok.text.tokenizer import Tokenizer
-from jumok.train.checkpoint import MANIFEST, verify_folder
 
 BODY = "bert."
 BODIES = (BODY, "reader.")
@@ -18,29 +16,6 @@ BODIES = (BODY, "reader.")
 FEATURES = "reader.features.body."
 PIECES = ("embedding.weight", "bias")
 """tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
-
-
-def model_folder(path: Path) -> Path:
-    """The model of a run, or a model folder itself; its files are those that were written."""
-    folder = path / "model" if (path / "model").is_dir() else path
-    if not (folder / "config.json").exists():
-        unfinished = (path / "checkpoints").is_dir()
-        raise CheckpointError(
-            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
-            where=path,
-            right="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
-        )
-    if (folder / MANIFEST).exists():
-        verify_folder(folder)
-    return folder
-
-
-def read_start(path: str) -> ModelFolder:
-    return read_model(model_folder(Path(path)))
-
-
-def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) -> Tokenizer:
-    return old.extended(texts, new_pieces)[0] if new_pieces else old
 
 
 def begin_with(
@@ -69,7 +44,8 @@ def begin_with(
             raise RecipeError(
                 f"{name} is {list(given[name].shape)} where the recipe's model has {list(own[name].shape)}",
                 where="init",
-                right="[model] left out: it is then that of the weights",
+                hint="[model] left out: it is then that of the weights",
+                code="recipe.init_shape",
             )
         del given[name]
     with torch.no_grad():

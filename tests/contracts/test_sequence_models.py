@@ -6,11 +6,15 @@ from functools import cache
 import pytest
 import torch
 
-from jumok.decode.search import DecodeConfig, length_penalty
-from jumok.models import Seq2Seq, Seq2SeqConfig, Transformer, TransformerConfig
-from jumok.tasks.batch import pad
-from jumok.tasks.translation import make_batch, translation_loss
-from jumok.tasks.translator import translate
+from jumok.data.pages import pad
+from jumok.decode.options import DecodeConfig
+from jumok.decode.search import length_penalty
+from jumok.engines.torch import TorchEngine
+from jumok.models.seq2seq import Seq2Seq, Seq2SeqConfig
+from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.predictor import Translator, translate
+from jumok.tasks.translation.task import make_batch, translation_loss
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 from jumok.train.optimizer import OptimizerConfig, learning_rate, make_optimizer
@@ -213,8 +217,12 @@ BEAM = DecodeConfig(method="beam", beam=4, n_best=2, max_extra=4)
 SAMPLE = DecodeConfig(method="sample", max_extra=4)
 
 
-def decoded(kind, sources, config, **options):
-    found = translate([trained(kind)], TOKENIZERS, sources, config, **options)
+def engine(*models):
+    return TorchEngine(models, TOKENIZERS)
+
+
+def decoded(kind, sources, config):
+    found = translate(engine(trained(kind)), sources, config)
     return [[hypothesis.ids for hypothesis in hypotheses] for hypotheses in found]
 
 
@@ -227,21 +235,21 @@ def test_a_beam_of_one_is_greedy(kind):
 
 @each_model
 @pytest.mark.parametrize("config", [GREEDY, BEAM, SAMPLE], ids=lambda c: c.method)
-def test_batch_order_and_size_change_nothing(kind, config):
+def test_batch_order_and_size_change_nothing(kind, config, monkeypatch):
     sources = random_ids(30, seed=10)
     together = decoded(kind, sources, config)
     assert len({len(ids) for [ids, *_] in together}) > 3, "sentences must leave the batch at different times"
     assert len({tuple(ids) for [ids, *_] in together}) > 15
     order = torch.randperm(30, generator=torch.Generator().manual_seed(1)).tolist()
-    shuffled = decoded(kind, [sources[i] for i in order], config, batch_tokens=100)
-    assert shuffled == [together[i] for i in order]
+    monkeypatch.setattr("jumok.engines.torch.SEARCH_TOKENS", 100)
+    assert decoded(kind, [sources[i] for i in order], config) == [together[i] for i in order]
     assert [decoded(kind, [source], config)[0] for source in sources] == together
 
 
 @each_model
 def test_an_ensemble_of_equals_is_one_of_them(kind):
     sources, model = random_ids(8, seed=11), trained(kind)
-    found = translate([model, model], TOKENIZERS, sources, BEAM)
+    found = translate(engine(model, model), sources, BEAM)
     assert [[h.ids for h in hypotheses] for hypotheses in found] == decoded(kind, sources, BEAM)
 
 
@@ -261,11 +269,36 @@ def test_the_alignment_is_what_the_steps_looked_at(kind):
     torch.testing.assert_close(found[real], torch.stack(attention, dim=1)[real], rtol=0, atol=1e-5)
 
 
+@each_model
+def test_a_translator_aligns_as_the_model_does(kind):
+    model = trained(kind)
+    translator = Translator(engine(model), TOKENIZERS, TranslationFacts())
+    for source, output in (("a b c d", "d c"), ("e", "f g h"), ("", "a"), ("a b", "")):
+        found = translator.align(source, output)
+        if kind not in ATTENDING:
+            assert found is None
+            continue
+        ids, written = torch.tensor([TOKENIZERS.encode_source(source)]), TOKENIZER.encode(output)
+        with torch.inference_mode():
+            expected = model.alignment(ids, torch.ones_like(ids, dtype=torch.bool), torch.tensor([[PAD, *written]]))
+        torch.testing.assert_close(torch.tensor(found.weights), expected[0], rtol=0, atol=5.1e-5)  # of four digits
+        assert (len(found.target), len(found.source)) == expected[0].shape
+
+
+@each_model
+def test_losses_are_those_of_training_without_smoothing(kind):
+    sources, targets = random_ids(9, seed=20), random_ids(9, seed=21)
+    with torch.no_grad():
+        expected = translation_loss(trained(kind), make_batch(sources, targets, TOKENIZERS), smoothing=0.0)
+    total, count = engine(trained(kind)).losses(sources, targets)
+    assert (total, count) == (pytest.approx(float(expected.total), rel=1e-5), expected.count)
+
+
 @each_attending_model
 def test_what_an_output_leaves_uncovered_costs(kind):
     model, config = trained(kind), replace(BEAM, coverage_penalty=0.5)
     sources = random_ids(8, seed=12)
-    for source, hypotheses in zip(sources, translate([model], TOKENIZERS, sources, config), strict=True):
+    for source, hypotheses in zip(sources, translate(engine(model), sources, config), strict=True):
         ids = torch.tensor([source])
         for hypothesis in hypotheses:
             state, attention = model.start(ids, torch.ones_like(ids, dtype=torch.bool)), []
@@ -285,7 +318,7 @@ def test_one_batch_can_be_overfitted(kind):
     losses = list(steps(model, [batch] * 150))
     assert losses[0] > 1.5
     assert min(losses[-5:]) < 0.1
-    found = translate([model.eval()], TOKENIZERS, sources, GREEDY)
+    found = translate(engine(model.eval()), sources, GREEDY)
     assert [[*hypotheses[0].ids, EOS_ID] for hypotheses in found] == targets
 
 
@@ -313,7 +346,7 @@ def test_an_output_never_asks_for_more_positions_than_were_learned():
     model = transformer(positions="learned", max_len=12).eval()
     sources = random_ids(4, seed=17, shortest=5)
     for config in (GREEDY, BEAM, SAMPLE):
-        found = translate([model], TOKENIZERS, sources, replace(config, max_extra=50))
+        found = translate(engine(model), sources, replace(config, max_extra=50))
         assert all(len(hypothesis.ids) < 12 for hypotheses in found for hypothesis in hypotheses)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from jumok.prepare import prepare
-from jumok.recipe import FITTING, LABEL_METRICS, load_recipe, parse_recipe
+from jumok.recipe import load_recipe, parse_recipe
+from jumok.tasks import TASKS
+from jumok.tasks.classification import ClassificationConfig
 
 TEXT = (Path(__file__).parents[2] / "docs/own-data.md").read_text("utf-8")
 FILES = dict(re.findall(r"```\w+ (\S+)\n(.*?)```", TEXT, re.DOTALL))
@@ -23,7 +24,7 @@ def merged(tree: dict[str, Any]) -> dict[str, Any]:
 def test_there_is_a_file_for_every_recipe() -> None:
     assert {tree["data"]["train"][0] for tree in RECIPES} == FILES.keys() - {"names.conll"}
     assert {tree.get("task", RECIPES[0]["task"])["kind"] for tree in RECIPES} == {
-        task for task in FITTING if task not in ("translation", "language_model", "pretraining")
+        task.name for task in TASKS if task.config and task.name not in ("translation", "language_model", "pretraining")
     }
 
 
@@ -35,7 +36,7 @@ def test_a_recipe_reads_its_file(tree: dict[str, Any], tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in whole["data"]["train"]]
     whole["data"] = {**whole["data"], "train": files, "dev": files, "dev_share": 0, "test_share": 0}
     recipe = parse_recipe(whole, where="own-data.md")
-    task = prepare(recipe, tmp_path / "cache")
+    task = recipe.kind.prepare(recipe, tmp_path / "cache")
     assert len(task.train) == len(list(recipe.data.read("train", seed=1))) > 1
 
 
@@ -44,19 +45,26 @@ def test_tags_in_columns_are_read_by_the_recipe_of_spans(tmp_path: Path) -> None
     tagging = next(tree for tree in RECIPES if tree.get("task", {}).get("kind") == "tagging")
     whole = merged({**tagging, "data": {"kind": "tagged", "train": [str(tmp_path / "names.conll")]}})
     examples = list(parse_recipe(whole, where="own-data.md").data.read("train", seed=1))
-    assert [example.tags for example in examples] == [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["O", "O"]]  # type: ignore[union-attr]
+    assert [example.tags for example in examples] == [["B-PER", "O", "O", "B-LOC", "I-LOC"], ["O", "O"]]
 
 
 def test_the_first_recipe_is_whole(tmp_path: Path) -> None:
     (tmp_path / "reviews.tsv").write_text(FILES["reviews.tsv"], "utf-8")
     (tmp_path / "recipe.toml").write_text(re.search(r"```toml\n(.*?)```", TEXT, re.DOTALL)[1], "utf-8")  # type: ignore[index]
-    assert load_recipe(tmp_path / "recipe.toml").data.files("train") == [str(tmp_path / "reviews.tsv")]  # type: ignore[union-attr]
+    assert load_recipe(tmp_path / "recipe.toml").data.files("train") == [str(tmp_path / "reviews.tsv")]
 
 
 def test_the_metrics_are_those_that_recipes_take() -> None:
     rows = dict(re.findall(r"^\| (\w[^|]*?) \| ([a-z0-9_, ]+) \|$", TEXT, re.MULTILINE))
     told = {task: metrics.split(", ") for task, metrics in rows.items() if task != "task"}
-    expected = {f'classification, `predicts = "{kind}"`': LABEL_METRICS[kind] for kind in ("labels", "number")}
-    expected["classification, a class"] = LABEL_METRICS["class"]
-    expected |= {task: FITTING[task][2] for task in ("tagging", "relation", "answering", "choice")}
+    expected: dict[str, list[str]] = {}
+    for task in TASKS:
+        assert task.config is not None or task.name == "embedding"
+        match task.name:
+            case "classification":
+                for kind in ("class", "labels", "number"):
+                    row = "classification, a class" if kind == "class" else f'classification, `predicts = "{kind}"`'
+                    expected[row] = [*task.metrics(ClassificationConfig(predicts=kind))]
+            case "tagging" | "relation" | "answering" | "choice" if task.config is not None:
+                expected[task.name] = [*task.metrics(task.config())]
     assert told == expected

@@ -74,10 +74,3 @@ def test_make_targets_exist():
     makefile = (ROOT / "Makefile").read_text("utf-8")
     for target in re.findall(r"^make (\w+)", "\n".join(blocks("sh")), re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-def test_links_lead_somewhere():
-    for page in [ROOT / "README.md", ROOT / "README.ko.md", *(ROOT / "docs").rglob("*.md")]:
-        for link in re.findall(r"\]\(([^)#]+)", page.read_text("utf-8")):
-            if not link.startswith("http"):
-                assert (page.parent / link).exists(), f"{page.name}: {link}"

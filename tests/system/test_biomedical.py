@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from jumok.hub.folder import ModelFolder, write_model
-from jumok.models import Bert, BertConfig
+from jumok.hub.folder import ModelFolder
+from jumok.models.bert import Bert, BertConfig
+from jumok.models.weights import unique_tensors
+from jumok.tasks.stored import write_model
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
-from jumok.train.checkpoint import unique_tensors
 
 ROOT = Path(__file__).parents[2]
 CHEMICALS = ["aspirin", "celecoxib", "naloxone", "imatinib"]

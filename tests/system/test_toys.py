@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from jumok.data.toys import names
+from jumok.examples.made.toys import names
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_opinions_are_judged_and_a_negation_turns_them_over(jumok, recipes, pool
     result = json.loads(jumok("evaluate", out, "--json").stdout)
     assert result["splits"]["test"]["scores"]["accuracy"]["value"] >= 95
     lines = "이 영화는 정말 지루하다\n이 영화는 정말 지루하지 않다\n"
-    predictions = json.loads(jumok("predict", out, "--json", stdin=lines).stdout)["predictions"]
+    predictions = json.loads(jumok("predict", out, "--json", "--set", "words=true", stdin=lines).stdout)["predictions"]
     assert [prediction["text"] for prediction in predictions] == ["부정", "긍정"]
     if pool == "attention":
         assert [word for word, _ in predictions[1]["words"]] == ["이", "영화는", "정말", "지루하지", "않다"]
@@ -185,8 +185,10 @@ def test_predict_is_a_line_in_a_line_out(jumok, reversed_run):
 
 
 def test_predict_json_has_alternatives_and_alignment(jumok, reversed_run):
-    out = jumok("predict", reversed_run, "--json", "--set", "n_best=3", stdin="1 2 3 4 5\n").stdout
-    (prediction,) = json.loads(out)["predictions"]
+    asked = ["predict", reversed_run, "--json", "--set", "n_best=3"]
+    (plain,) = json.loads(jumok(*asked, stdin="1 2 3 4 5\n").stdout)["predictions"]
+    (prediction,) = json.loads(jumok(*asked, "--set", "alignment=true", stdin="1 2 3 4 5\n").stdout)["predictions"]
+    assert {**plain, "alignment": prediction["alignment"]} == prediction  # which is not computed unless asked for
     assert prediction["text"] == "5 4 3 2 1"
     assert len(prediction["alternatives"]) == 2
     rows = prediction["alignment"]["weights"]
@@ -221,7 +223,7 @@ def test_output_does_not_depend_on_the_batch(reversed_run):
     from random import Random
 
     import jumok as package
-    from jumok.data.synthetic import generate
+    from jumok.examples.made.numbers import generate
 
     predictor = package.load(reversed_run)
     texts = [source for source, _ in generate("reverse", "test", n=200, seed=1, max_len=10)]
@@ -252,7 +254,7 @@ def test_doctor_looks_at_a_run_and_at_files(jumok, reversed_run):
     source.write_text("\n".join(lines) + "\n", "utf-8")
     target.write_text("\n".join(lines[:120] + lines[121:]) + "\n", "utf-8")
     found = json.loads(jumok("doctor", source, target, "--json", code=2).stdout)["findings"]
-    assert any(finding["kind"] == "misaligned" and "299" in finding["message"] for finding in found)
+    assert any(finding["code"] == "data.misaligned" and "299" in finding["message"] for finding in found)
 
 
 def test_same_command_again_after_the_end_changes_nothing(jumok, recipes, reversed_run):

@@ -5,7 +5,7 @@ import io
 import itertools
 import sys
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,12 +17,15 @@ from typer.testing import CliRunner
 
 from jumok.chat import HELP, LONGEST, PROMPT, chat_in_terminal, converse
 from jumok.cli import app
-from jumok.data.synthetic import generate
-from jumok.decode.search import DecodeConfig
-from jumok.errors import InputError, RecipeError, RunError
+from jumok.decode.options import DecodeConfig
+from jumok.engines.torch import TorchEngine
+from jumok.errors import InputError, RunError
+from jumok.examples.made.numbers import generate
 from jumok.models.transformer import Transformer, TransformerConfig
-from jumok.tasks.translation import Tokenizers, translate
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.protocol import Failure
+from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.predictor import Translator
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import Kind, TokenizerConfig
 
 
@@ -34,12 +37,19 @@ class Echo:
         self.asked: list[str] = []
         self.options: list[dict[str, Any]] = []
 
-    def predict(self, texts: list[str], **options: Any) -> list[SimpleNamespace]:
+    def predict(self, texts: list[str], **options: Any) -> list[SimpleNamespace | Failure]:
         [text] = texts
         text.encode()  # as every tokenizer needs it
         self.asked.append(text)
         self.options.append(options)
-        return [SimpleNamespace(text=self.answer(text, options))]
+        try:
+            return [SimpleNamespace(text=self.answer(text, options))]
+        except InputError as error:
+            return [Failure.of(error)]
+
+    def wanted(self, options: Mapping[str, Any]) -> None:
+        if "bean" in options:
+            raise InputError("there is no option bean", hint="did you mean beam?", code="input.unknown_option")
 
 
 def talk(*lines: str, predictor: Any = None, **settings: Any) -> tuple[list[str], list[str]]:
@@ -217,7 +227,13 @@ class TestOddInput:
         assert f"at most {LONGEST} characters" in notes[0]
 
     @pytest.mark.parametrize(
-        "error", [InputError("too many pieces", right="fewer"), RunError("x"), RuntimeError("no memory"), MemoryError()]
+        "error",
+        [
+            InputError("too many pieces", hint="fewer", code="text.too_long"),
+            RunError("x"),
+            RuntimeError("no memory"),
+            MemoryError(),
+        ],
     )
     def test_what_goes_wrong_is_told_and_the_talk_goes_on(self, error: Exception) -> None:
         said, notes = talk("bad", "good", predictor=Echo(refuse(error)))
@@ -225,8 +241,11 @@ class TestOddInput:
         assert notes == [f"no reply: {str(error) or 'MemoryError'}"]
 
     def test_a_wrong_option_is_no_matter_of_the_line(self) -> None:
-        with pytest.raises(RecipeError, match="beam"):
-            talk("a", "bad", "c", predictor=Echo(refuse(RecipeError("decode.beam: must be at least 1"))), history=3)
+        predictor = Echo()
+        with pytest.raises(InputError) as caught:
+            talk("a", "b", predictor=predictor, options={"bean": 2}, history=3)
+        assert caught.value.code == "input.unknown_option"
+        assert predictor.asked == []
 
     @settings(max_examples=100, deadline=None)
     @given(
@@ -249,15 +268,10 @@ def test_a_true_model_survives_what_a_keyboard_can_do(kind: Kind) -> None:
     config = TransformerConfig(d_model=16, d_ff=16, n_heads=2, n_layers=1)
     model = Transformer(config, source_vocab=vocabulary.vocab_size, target_vocab=vocabulary.vocab_size).eval()
 
-    class Real:
-        def predict(self, texts: list[str], **options: Any) -> list[SimpleNamespace]:
-            sources = [tokenizers.encode_source(text) for text in texts]
-            decode = DecodeConfig(**{"method": "greedy", "max_extra": 3, **options})
-            found = translate([model], tokenizers, sources, decode)
-            return [SimpleNamespace(text=vocabulary.decode(hypotheses[0].ids)) for hypotheses in found]
-
+    decode = DecodeConfig(method="greedy", max_extra=3)
+    real = Translator(TorchEngine([model], tokenizers), tokenizers, TranslationFacts(decode=decode))
     lines = ["two", "/again", "ㅎㅇ 😀 ☃", "\ud800", "\x01\x1c", "x" * 100_000, "፨" * 30, "</s> <pad> <unk>"]
-    said, notes = talk(*lines, predictor=Real(), history=2)
+    said, notes = talk(*lines, predictor=real, history=2)
     assert len(said) == 6
     assert [note.split(":")[0] for note in notes] == [
         "the line is not whole Unicode text",
@@ -299,7 +313,8 @@ class TestCommandLine:
     def test_wrong_options(self, predictor: Echo) -> None:
         assert CliRunner().invoke(app, ["chat", "RUN", "--history", "-1"], input="a\n").exit_code == 2
         result = CliRunner().invoke(app, ["chat", "RUN", "--set", "bean=2"], input="a\n")
-        assert isinstance(result.exception, RecipeError)
+        assert isinstance(result.exception, InputError)
+        assert result.exception.code == "input.unknown_option"
         assert predictor.asked == []
 
 

@@ -1,25 +1,24 @@
-"""A whole run, small, in this process: what it leaves, what it refuses, and how it goes on."""
+"""A whole run, small, in this process: what happens, what it leaves, what it refuses, and how it goes on."""
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import torch
 
-from jumok.assemble import Run
+from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError, DataError, InputError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
-from jumok.tasks.predict import LongTextWarning
+from jumok.tasks.translation.predictor import Translator
 from jumok.train.folder import RunFolder
-from jumok.train.loop import Event, Saved, Step
-from jumok.training import Outcome, run_training
+from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step
+from jumok.training import Began, Event, Scored, Scoring, train
 
 TREE: dict[str, Any] = {
     "data": {"kind": "synthetic", "problem": "copy", "n_train": 60, "n_dev": 8, "n_test": 8, "length": 5},
@@ -30,33 +29,29 @@ TREE: dict[str, Any] = {
 }
 
 
-class Silent:
-    """A watcher that remembers, and may speak up at an event."""
+SomeEvent = TypeVar("SomeEvent")
 
-    def __init__(self, at: Callable[[Event], None] = lambda event: None) -> None:
-        self.at = at
-        self.events: list[Event] = []
-        self.scored: list[str] = []
-        self.warnings: list[str] = []
 
-    def began(self, run: Run) -> None:
-        self.warnings = run.warnings
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """The events of a training."""
 
-    def watch(self, event: Event) -> None:
-        self.events.append(event)
-        self.at(event)
+    events: list[Event]
 
-    def stopping(self) -> None:
-        pass
-
-    @contextmanager
-    def scoring(self, split: str, sentences: int) -> Iterator[Callable[[int], None]]:
-        self.scored.append(split)
-        yield lambda n: None
+    def of(self, kind: type[SomeEvent]) -> list[SomeEvent]:
+        return [event for event in self.events if isinstance(event, kind)]
 
     @property
     def steps(self) -> list[int]:
-        return [event.step for event in self.events if isinstance(event, Step)]
+        return [event.step for event in self.of(Step)]
+
+    @property
+    def scored(self) -> list[str]:
+        return [event.split for event in self.of(Scored)]
+
+    @property
+    def notes(self) -> list[str]:
+        return self.of(Began)[0].notes
 
 
 def recipe(**sections: Any) -> Recipe:
@@ -73,7 +68,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("trained")
     os.environ["JUMOK_CACHE"] = str(folder / "cache")
-    run_training(recipe(), folder / "run", Silent())
+    again(folder / "run")
     return folder / "run"
 
 
@@ -83,9 +78,80 @@ def finished(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "run"))
 
 
-def again(out: Path, wanted: Recipe | None = None) -> tuple[Outcome, Silent]:
-    watcher = Silent()
-    return run_training(wanted or recipe(), out, watcher), watcher
+def again(out: Path, wanted: Recipe | None = None, stop: Callable[[], bool] = lambda: False) -> Happened:
+    return Happened(list(train(wanted or recipe(), out, stop=stop)))
+
+
+def test_what_happens_has_an_order(tmp_path: Path) -> None:
+    happened = again(tmp_path / "run")
+    began, *events, finished = happened.events
+    assert isinstance(began, Began)
+    assert (began.run, began.steps, began.dev_examples) == (str(tmp_path / "run"), 6, 8)
+    assert 0 < began.train_examples <= 60
+    assert began.parameters == sum(weight.numel() for weight in model_of(tmp_path / "run").parameters())
+    assert finished == Finished(6, "steps")
+    assert happened.steps == [1, 2, 3, 4, 5, 6]
+    assert [event.step for event in happened.of(Evaluated)] == [4, 6]
+    assert [event.step for event in happened.of(Saved)] == [2, 4, 6]
+    kinds = [type(event) for event in events if not isinstance(event, Step | Evaluated | Saved)]
+    assert kinds == [Scoring, Scored] * 2
+    assert [(event.split, event.examples) for event in happened.of(Scoring)] == [("dev", 8), ("test", 8)]
+    stored = json.loads((tmp_path / "run/scores.json").read_text())
+    assert {event.split: event.result for event in happened.of(Scored)} == stored
+    names = [event["event"] for event in RunFolder(tmp_path / "run").history()]
+    assert (names.count("step"), names.count("saved"), names[-1]) == (6, 3, "finished")
+
+
+def test_done_is_told_of_every_example_between_scoring_and_scored(tmp_path: Path) -> None:
+    told: list[int] = []
+    counts: list[int] = []
+    for event in train(recipe(), tmp_path / "run", done=told.append):
+        if isinstance(event, Scoring | Scored):
+            counts.append(sum(told))
+    assert counts == [0, 8, 8, 16]
+
+
+def test_a_training_that_is_asked_to_stop_saves_its_step_and_the_same_call_goes_on(
+    tmp_path: Path, trained: Path
+) -> None:
+    asked: list[bool] = []
+    begun: list[Event] = []
+    for event in train(recipe(), tmp_path / "run", stop=lambda: bool(asked)):
+        begun.append(event)
+        if isinstance(event, Step) and event.step == 3:
+            asked.append(True)
+    assert begun[-1] == Finished(3, "interrupted")
+    assert Saved in {type(event) for event in begun[-2:]}
+    assert not (tmp_path / "run/model").exists()
+    assert not Happened(begun).of(Scoring)
+    happened = again(tmp_path / "run")
+    assert happened.of(Resumed) == [Resumed(3)]
+    assert happened.steps == [4, 5, 6]
+    # As if it had never been stopped, but for the mean of checkpoints, which has one more to choose from.
+    one, other = (RunFolder(run).checkpoints.weights(6) for run in (tmp_path / "run", trained))
+    assert all(torch.equal(one[name], tensor) for name, tensor in other.items())
+
+
+def test_whoever_stops_listening_leaves_the_folder_unlocked(tmp_path: Path) -> None:
+    events = train(recipe(), tmp_path / "run")
+    assert isinstance(next(events), Began)
+    with pytest.raises(CheckpointError) as caught:
+        again(tmp_path / "run")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.in_use", str(tmp_path / "run"))
+    events.close()
+    assert again(tmp_path / "run").steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_recipe_may_be_a_file(tmp_path: Path) -> None:
+    (tmp_path / "recipe.toml").write_text(
+        'data = { kind = "synthetic", problem = "copy", n_train = 60, n_dev = 8, n_test = 8, length = 5 }\n'
+        'tokenizer = { kind = "character", vocab_size = 300 }\n'
+        "model = { d_model = 8, d_ff = 16, n_heads = 2, n_layers = 1 }\n"
+        "train = { steps = 6, batch_tokens = 64 }\n"
+    )
+    events = [*train(str(tmp_path / "recipe.toml"), str(tmp_path / "run"), overrides=["train.steps=2"])]
+    assert Happened(events).steps == [1, 2]
+    assert json.loads((tmp_path / "run/recipe.json").read_text())["recipe"]["train"]["steps"] == 2
 
 
 def test_a_run_leaves_what_the_design_says(trained: Path) -> None:
@@ -98,9 +164,9 @@ def test_a_run_leaves_what_the_design_says(trained: Path) -> None:
 
 def test_a_finished_run_is_left_alone(finished: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (finished / "model").iterdir()}
-    _, watcher = again(finished)
-    assert watcher.steps == []
-    assert watcher.scored == []
+    happened = again(finished)
+    assert happened.steps == []
+    assert happened.scored == []
     assert {path: path.stat().st_mtime_ns for path in (finished / "model").iterdir()} == before
 
 
@@ -115,41 +181,46 @@ def test_a_damaged_end_is_made_again(finished: Path, trained: Path, damage: str)
             (finished / "scores.json").unlink()
         case "scores torn":
             (finished / "scores.json").write_text("{")
-    _, watcher = again(finished)
-    assert watcher.steps == []
-    assert watcher.scored == ["dev", "test"]
+    happened = again(finished)
+    assert happened.steps == []
+    assert happened.scored == ["dev", "test"]
     for name in ("model/model.safetensors", "scores.json"):
         assert (finished / name).read_bytes() == (trained / name).read_bytes()
 
 
 def test_harmless_changes_do_not_stop_a_run(finished: Path) -> None:
     changed = replace(recipe(decode={"method": "beam", "beam": 2}, train={"threads": 1}), description="another")
-    _, watcher = again(finished, changed)
-    assert watcher.steps == []
-    assert watcher.scored == ["dev", "test"]
-    assert load(finished).decode.beam == 2
+    happened = again(finished, changed)
+    assert happened.steps == []
+    assert happened.scored == ["dev", "test"]
+    assert load(finished, task=Translator).facts.decode.beam == 2
     assert json.loads((finished / "recipe.json").read_text())["recipe"]["description"] == "another"
 
 
 @pytest.mark.parametrize("key", ["model.d_ff", "train.batch_tokens", "data.n_train"])
 def test_other_changes_do(finished: Path, key: str) -> None:
     section, name = key.split(".")
-    with pytest.raises(CheckpointError, match=f"{key} was .* and is 32"):
+    with pytest.raises(CheckpointError) as caught:
         again(finished, recipe(**{section: {name: 32}}))
+    assert (caught.value.code, caught.value.where) == ("checkpoint.other_recipe", str(finished))
+    assert f"{key} was {TREE[section][name]} and is 32" in caught.value.what
 
 
 def test_a_run_without_its_checkpoints_is_not_trained_over(finished: Path) -> None:
     shutil.rmtree(finished / "checkpoints")
-    with pytest.raises(CheckpointError, match="checkpoints are gone"):
+    with pytest.raises(CheckpointError) as caught:
         again(finished)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.no_checkpoints", str(finished))
     assert load(finished)(["1 2"]) != []
 
 
 def test_a_folder_with_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis").mkdir()
     (tmp_path / "thesis/chapter.txt").write_text("mine")
-    with pytest.raises(CheckpointError, match=r"not empty: it has chapter.txt"):
+    with pytest.raises(CheckpointError) as caught:
         again(tmp_path / "thesis")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.not_empty", str(tmp_path / "thesis"))
+    assert "chapter.txt" in caught.value.what
     assert [path.name for path in (tmp_path / "thesis").iterdir()] == ["chapter.txt"]
 
 
@@ -158,42 +229,58 @@ def test_a_recipe_json_that_is_none_is_named(finished: Path, text: str) -> None:
     (finished / "recipe.json").write_text(text)
     with pytest.raises(CheckpointError) as caught:
         again(finished)
-    assert caught.value.where == str(finished / "recipe.json")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.unreadable", str(finished / "recipe.json"))
 
 
 @pytest.mark.parametrize("text", ["[]", "1", "half"])
 def test_a_manifest_that_is_none_is_named(finished: Path, text: str) -> None:
     (finished / "checkpoints/step-6/manifest.json").write_text(text)
-    with pytest.raises(CheckpointError, match=r"step-6 is torn") as caught:
+    with pytest.raises(CheckpointError) as caught:
         again(finished)
-    assert "step 4, which is good" in str(caught.value)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.torn", str(finished / "checkpoints/step-6"))
+    hint = caught.value.hint or ""
+    assert f"{finished / 'checkpoints/step-6'} " in hint
+    assert "step 4" in hint  # the one that is good
 
 
 def test_an_altered_checkpoint_of_the_average_can_be_left_out(finished: Path) -> None:
     shutil.rmtree(finished / "model")
     (finished / "checkpoints/step-4/weights.safetensors").write_bytes(b"no")
-    with pytest.raises(CheckpointError, match="step-4, one of 2 that are averaged, is altered") as caught:
+    with pytest.raises(CheckpointError) as caught:
         again(finished)
-    assert str(finished / "checkpoints/step-4") in (caught.value.right or "")
+    assert caught.value.code == "checkpoint.altered"
+    assert caught.value.where == str(finished / "checkpoints/step-4/weights.safetensors")
+    assert str(finished / "checkpoints/step-4") in (caught.value.hint or "")
     shutil.rmtree(finished / "checkpoints/step-4")
-    assert again(finished)[1].scored == ["dev", "test"]
+    assert again(finished).scored == ["dev", "test"]
 
 
-def test_a_failed_start_unlocks_the_folder(tmp_path: Path) -> None:
-    class Failing(Silent):
-        def began(self, run: Run) -> None:
-            raise RuntimeError("no")
+def test_a_failed_start_unlocks_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no")
 
-    with pytest.raises(RuntimeError):
-        run_training(recipe(), tmp_path / "run", Failing())
-    assert again(tmp_path / "run")[1].steps == [1, 2, 3, 4, 5, 6]
+    with monkeypatch.context() as patch:
+        patch.setattr("jumok.assemble.make_optimizer", fails)
+        with pytest.raises(RuntimeError):
+            again(tmp_path / "run")
+    assert again(tmp_path / "run").steps == [1, 2, 3, 4, 5, 6]
 
 
 def test_the_best_checkpoint_is_there_at_any_step(tmp_path: Path) -> None:
     wanted = recipe(train={"evaluate_every": 3, "save_every": 4, "final": "best"})
-    _, watcher = again(tmp_path / "run", wanted)
-    assert 3 in [event.step for event in watcher.events if isinstance(event, Saved)]
+    happened = again(tmp_path / "run", wanted)
+    assert 3 in [event.step for event in happened.of(Saved)]
     assert (tmp_path / "run/scores.json").exists()
+
+
+def model_of(run: Path) -> torch.nn.Module:
+    engine = load(run).engine
+    assert isinstance(engine, TorchEngine)
+    return engine.models[0]
+
+
+def weights_of(run: Path) -> dict[str, torch.Tensor]:
+    return model_of(run).state_dict()
 
 
 @pytest.mark.parametrize("final", ["best", "last"])
@@ -202,35 +289,38 @@ def test_another_model_is_made_of_the_same_checkpoints(finished: Path, final: st
     progress = json.loads((finished / "checkpoints/step-6/progress.json").read_text())
     step = progress["best_step"] if final == "best" else 6
     weights = RunFolder(finished).checkpoints.weights(step)
-    before = load(finished).models[0].state_dict()
+    before = weights_of(finished)
     assert not all(torch.equal(before[name], tensor) for name, tensor in weights.items())
-    _, watcher = again(finished, recipe(train={"final": final}))
-    assert watcher.steps == []
-    after = load(finished).models[0].state_dict()
+    happened = again(finished, recipe(train={"final": final}))
+    assert happened.steps == []
+    after = weights_of(finished)
     assert all(torch.equal(after[name], tensor) for name, tensor in weights.items())
 
 
 def test_a_held_out_text_beyond_the_learned_positions_is_refused_before_training(tmp_path: Path) -> None:
     wanted = recipe(model={"positions": "learned", "max_len": 8}, data={"max_len": 7, "length": 9})
-    with pytest.raises(DataError, match=r"pieces; the model learns 8 positions"):
+    with pytest.raises(DataError) as caught:
         again(tmp_path / "run", wanted)
+    assert caught.value.code == "data.too_long"
+    assert "8 positions" in caught.value.what
 
 
 def test_a_cache_that_cannot_be_used_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "file"))
-    with pytest.raises(InputError, match="JUMOK_CACHE"):
+    with pytest.raises(InputError) as caught:
         again(tmp_path / "run")
+    assert (caught.value.code, caught.value.where) == ("input.cache", str(tmp_path / "file"))
+    assert "JUMOK_CACHE" in (caught.value.hint or "")
 
 
-@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")  # dev has longer texts too
 def test_what_is_left_out_is_said_in_words(tmp_path: Path) -> None:
-    _, watcher = again(tmp_path / "run", recipe(data={"max_len": 7}))
-    assert [w for w in watcher.warnings if "longer than data.max_len" in w and "{" not in w]
+    happened = again(tmp_path / "run", recipe(data={"max_len": 7}))
+    (note,) = [note for note in happened.notes if "data.max_len" in note]
+    assert "60" in note
+    assert "{" not in note
 
 
-def test_a_text_longer_than_all_of_training_works_and_warns_once(trained: Path) -> None:
-    predictor = load(trained)
-    with pytest.warns(LongTextWarning, match="31 pieces is longer than all that the model was trained on"):
-        assert len(predictor(["1 " * 15])) == 1
-    assert len(predictor(["1 " * 25])) == 1  # a second warning would be an error
+def test_a_text_longer_than_all_of_training_works_and_has_a_note(trained: Path) -> None:
+    short, long = load(trained, task=Translator).predict(["1 2", "1 " * 15])
+    assert (short.notes, [note.code for note in long.notes]) == ([], ["text.longer_than_training"])

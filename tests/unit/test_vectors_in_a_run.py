@@ -1,11 +1,12 @@
 """Word vectors from a file in a run: embeddings begin with them, frozen or tuned."""
 
+import re
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test_training import TREE, Silent, again
+from test_training import TREE, again
 
 from jumok.assemble import assemble
 from jumok.errors import RecipeError
@@ -53,7 +54,7 @@ def test_embeddings_begin_with_the_vectors(file: Path, tmp_path: Path) -> None:
         (row,) = [i for i, piece in enumerate(pieces) if piece.lstrip("▁") == str(digit)]
         assert embedding(run)[row] == pytest.approx([float(f"{digit}.{i}") for i in range(DIMENSION)])
     assert not embedding(run)[-1].any()
-    assert any(f"{file}: 9 of {tokenizer.vocab_size - 1} pieces" in warning for warning in run.warnings)
+    assert any(f"{file}: 9 of {tokenizer.vocab_size - 1} pieces" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -65,28 +66,36 @@ def test_frozen_vectors_stay_and_others_learn(file: Path, tmp_path: Path, frozen
     for _ in run.train(lambda: False):
         pass
     assert (embedding(run) == begin).all() == frozen
-    _, watcher = again(tmp_path / "run", wanted)  # goes on from the checkpoint, without the file if need be
-    assert isinstance(watcher, Silent)
-    assert watcher.scored == ["dev", "test"]
+    file.unlink()
+    happened = again(tmp_path / "run", wanted)  # goes on from the checkpoint, without the file if need be
+    assert happened.steps == []
+    assert happened.scored == ["dev", "test"]
 
 
 def test_vectors_of_another_width_are_refused(file: Path, tmp_path: Path) -> None:
-    with pytest.raises(RecipeError, match="the vectors have 8 values, model.d_embedding is 10"):
+    with pytest.raises(RecipeError) as caught:
         again(tmp_path / "run", recipe(file, model={"d_embedding": 10}))
+    assert (caught.value.code, caught.value.where) == ("recipe.vector_size", str(file))
+    assert re.findall(r"\d+", caught.value.what) == ["8", "10"]
+    assert caught.value.hint == "model.d_embedding = 8"
 
 
 @pytest.mark.parametrize(
-    ("sections", "message"),
+    ("vectors", "keys"),
     [
-        ({"model": {"tie_embeddings": "all", "d_hidden": 8}, "vectors": {"frozen": True}}, "vectors.frozen needs"),
-        ({"model": {"tie_embeddings": "all", "d_hidden": 8}, "vectors": {"target": "x"}}, "vectors.source and vectors"),
+        ({"frozen": True}, ["vectors.frozen", "model.tie_embeddings"]),
+        ({"target": "x"}, ["vectors.source", "vectors.target", "model.tie_embeddings"]),
     ],
 )
-def test_vectors_that_do_not_fit_the_model(file: Path, sections: dict[str, Any], message: str) -> None:
-    with pytest.raises(RecipeError, match=message):
-        recipe(file, **sections)
+def test_vectors_that_do_not_fit_the_model(file: Path, vectors: dict[str, Any], keys: list[str]) -> None:
+    with pytest.raises(RecipeError) as caught:
+        recipe(file, model={"tie_embeddings": "all", "d_hidden": 8}, vectors=vectors)
+    assert caught.value.code == "recipe.mismatch"
+    assert re.findall(r"(?:vectors|model)\.\w+", caught.value.what) == keys
 
 
 def test_vectors_are_not_for_a_transformer(file: Path) -> None:
-    with pytest.raises(RecipeError, match="vectors are for recurrent models"):
+    with pytest.raises(RecipeError) as caught:
         parse_recipe({**TREE, "vectors": {"source": str(file)}}, where="test")
+    assert caught.value.code == "recipe.mismatch"
+    assert 'model.kind is "transformer"' in caught.value.what

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from jumok.data.shards import FORMAT, Shards, build_shards
-from jumok.data.synthetic import Split
+from jumok.examples import Split
 from jumok.version import __version__
 
 SPLITS: tuple[Split, ...] = ("train", "dev", "test")

@@ -1,8 +1,8 @@
-"""Masked words (Devlin et al. 2019, section 3.1): which are hidden, and behind what.
+"""Masked words (Devlin et al. 2019, section 3.1): which are masked, and what replaces them.
 
-15 % of the pieces are to be predicted. Of these 80 % are replaced by `[MASK]`, 10 % by a random piece, and 10 % stay
-as they are. With whole words, 15 % of the words are chosen and all their pieces are to be predicted: each piece is
-then chosen with probability 15 % too, however many pieces its word has.
+15 % of the pieces are to be predicted. Of these, 80 % are replaced by `[MASK]`, 10 % by a random piece, and 10 % stay
+as they are. With whole words, 15 % of the words are chosen, and all their pieces are to be predicted: each piece is
+still chosen with a probability of 15 %, however many its word has.
 """
 
 from dataclasses import dataclass
@@ -16,19 +16,19 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """The rates, and what of the vocabulary they need to know."""
+    """The rates, and what they need to know of the vocabulary."""
 
     share: float
     mask_id: int
     ordinary: Ids
-    """ids of all pieces that are not special: what random ones are drawn from"""
+    """ids of all pieces that are not special, sorted; random pieces are drawn from them"""
     goes_on: Flags | None = None
-    """of every id whether its piece goes on with a word; whole words are chosen if this is given"""
+    """for every id, whether its piece continues a word; if given, whole words are masked"""
     masked: float = 0.8
     random: float = 0.1
 
     def hide(self, ids: Ids, *, rng: np.random.Generator) -> tuple[Ids, Ids]:
-        """The ids with some of them hidden, and the positions of those; special pieces are left alone."""
+        """The ids with some of them masked, and the positions of these; special pieces are never masked."""
         candidates = np.flatnonzero(self._is_ordinary(ids))
         if self.goes_on is None:
             units = np.arange(len(candidates))
@@ -37,7 +37,7 @@ class Masking:
             starts[np.diff(candidates, prepend=-2) > 1] = True  # a special piece ends a word
             units = np.cumsum(starts) - 1
         n = int(units[-1]) + 1 if len(units) else 0
-        # Rounded up or down at random, so that the rate is the share itself and not what short texts make of it.
+        # Rounded up or down at random, so that short texts are masked at the same rate as long ones.
         k = int(self.share * n + rng.random())
         chosen = np.zeros(n, dtype=bool)
         chosen[rng.permutation(n)[:k]] = True
@@ -51,14 +51,14 @@ class Masking:
         return hidden, positions
 
     def _is_ordinary(self, ids: Ids) -> Flags:
-        # `ordinary` is sorted: an id is in it if it stands where it would be inserted.
+        # `ordinary` is sorted, so it contains an id if the id stands where it would be inserted.
         places = np.searchsorted(self.ordinary, ids).clip(max=len(self.ordinary) - 1)
         flags: Flags = self.ordinary[places] == ids
         return flags
 
 
 def pack(lengths: npt.NDArray[np.int64], width: int) -> list[list[int]]:
-    """Which texts share a row of `width` positions: longest first, each into the first row that has room for it."""
+    """Which texts share a row of `width` positions: first fit, longest first."""
     rows: list[list[int]] = []
     room: list[int] = []
     for i in np.argsort(-lengths, kind="stable"):

@@ -1,9 +1,9 @@
-"""What BERT reads: passages of documents, and pairs of them, of which the second follows the first or does not.
+"""What BERT reads: passages of documents, and pairs of texts, the second of which follows the first or does not.
 
-A passage is a run of consecutive sentences of one document that fit into a row together. A pair is made of it anew in
-every epoch (Devlin et al. 2019, section A.2): cut in two between two sentences, its second part follows its first; or
-the second part of another passage, cut likewise and just as long, takes its place. Nothing but the words tells the two
-kinds apart: a stranger that is longer or shorter, or was cut to fit, would be known by that without reading it.
+A passage is a run of consecutive sentences of one document that fit into a row. Every epoch makes a new pair of it
+(Devlin et al. 2019, section A.2): the passage is cut between two sentences, and its second part either stays, or is
+replaced by the second part of another passage, which has the same length. Only the words tell the two cases apart: a
+model would recognise a stranger that is longer or shorter, or was cut to fit, without reading it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,19 +13,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.data.shards import Field, Shards
+from jumok.data.corpus import Corpus
+from jumok.data.shards import Field, Shards, in_texts
+from jumok.errors import DataError
+from jumok.examples.documents import Sentence
+from jumok.text.tokenizer import Tokenizer
 
 FIELDS = ("text", "ends", "first")
+FRAME, FRAME_OF_PAIR = 2, 3  # [CLS] A [SEP], [CLS] A [SEP] B [SEP]
 TRIES = 10  # to find a second part of another document
-POOL = 1_000_000  # passages that strangers come from, at most; of more, every second, every third and so on
+POOL = 1_000_000  # strangers come from at most so many passages: of more, every second, every third and so on
 
 
 def passages(
     sentences: Iterable[tuple[Sequence[int], bool]], room: int
 ) -> Iterator[tuple[list[int], list[int], list[int]]]:
-    """Ids, ends of the sentences in them, and whether it begins a document, of each passage of at most `room` pieces.
+    """Passages of at most `room` pieces: their ids, the ends of their sentences, and whether they begin a document.
 
-    `sentences` are ids and whether they begin a document. A sentence that is longer than the room is cut.
+    `sentences` are ids and whether they begin a document. A sentence that is longer than `room` is cut.
     """
     text: list[int] = []
     ends: list[int] = []
@@ -41,6 +46,37 @@ def passages(
             ends = [*ends, len(text)]
     if text:
         yield text, ends, [int(begins)]
+
+
+def encode_documents(
+    corpus: Corpus[Sentence], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The passages of the documents; `facts` counts what was read."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0, "passages": 0, "alone": 0, "pieces": 0, "words": 0}
+    for found in passages(_encoded(corpus, tokenizer, facts), max_len - FRAME_OF_PAIR):
+        facts["passages"] += 1
+        facts["alone"] += len(found[1]) == 1
+        facts["pieces"] += len(found[0])
+        yield found
+    if not facts["passages"]:
+        what = f"empty corpus: {facts['read']} sentences read, none with a word"
+        raise DataError(what, where=corpus.name, hint="at least one document to train on", code="data.empty")
+
+
+def _encoded(
+    corpus: Iterable[Sentence], tokenizer: Tokenizer, facts: dict[str, Any]
+) -> Iterator[tuple[list[int], bool]]:
+    begins = False  # an empty sentence may have begun the document
+    for sentences in in_texts(corpus, lambda sentence: sentence.text):
+        for sentence, ids in zip(sentences, tokenizer.encode_batch([s.text for s in sentences]), strict=True):
+            begins = begins or sentence.first
+            facts["read"] += 1
+            facts["empty"] += not ids
+            facts["words"] += len(sentence.text.split())
+            if ids:
+                facts["documents"] += begins
+                yield ids, begins
+                begins = False
 
 
 class Passages:
@@ -68,11 +104,17 @@ class Passages:
         return int(np.searchsorted(self._starts, i, side="right"))
 
     def homes(self, passages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Where passages belong: to their documents or, if there is one document only, to themselves."""
+        """What two parts must not share to be strangers: their document, or if there is only one, their passage."""
         return passages if len(self._starts) == 1 else np.searchsorted(self._starts, passages, side="right")
 
     def sentences(self, i: int) -> int:
         return int(self.ends.offsets[i + 1] - self.ends.offsets[i])
+
+
+def read_passages(sentences: Iterable[Sentence], tokenizer: Tokenizer, max_len: int) -> Passages:
+    """The passages of documents in memory."""
+    facts: dict[str, Any] = {"read": 0, "empty": 0, "words": 0, "documents": 0}
+    return Passages.of(passages(_encoded(sentences, tokenizer, facts), max_len - FRAME_OF_PAIR))
 
 
 def _field(rows: Sequence[Sequence[int]]) -> Field:
@@ -82,14 +124,16 @@ def _field(rows: Sequence[Sequence[int]]) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
+    """A text, or two."""
+
     a: list[int]
     b: list[int] | None
     follows: bool | None
-    """None: nothing is asked about this one"""
+    """whether b follows a; None if there is no b"""
 
 
 class SecondParts:
-    """All parts of passages that may be the second of a pair, by their length."""
+    """All parts of passages that can be the second of a pair, by their length."""
 
     def __init__(self, passages: Passages) -> None:
         some = passages.divisible[:: 1 + len(passages.divisible) // POOL]
@@ -100,7 +144,7 @@ class SecondParts:
         length = passages.text.lengths(passage) - start
         order = np.argsort(length, kind="stable")
         self._passage, self._start, length = passage[order], start[order], length[order]
-        # Each as likely as it is to be cut: a passage is cut once, at one of its places.
+        # A part is drawn as often as it is cut: a passage is cut once, at a random place.
         self._likely = np.concatenate([[0.0], np.cumsum((1 / np.repeat(n_cuts, n_cuts))[order])])
         self._bounds = np.searchsorted(length, np.arange(length.max(initial=0) + 2))
         alike = length[1:] == length[:-1]
@@ -109,7 +153,7 @@ class SecondParts:
         """whether any two could take each other's place"""
 
     def draw(self, length: int, rng: np.random.Generator) -> tuple[int, int] | None:
-        """The passage of a part that is so long, and where in it the part begins; None if there is no such part."""
+        """A part of this length: its passage, and where in the passage it begins. None if there is no such part."""
         if length + 1 >= len(self._bounds):
             return None
         first, after = self._bounds[length : length + 2]
@@ -121,9 +165,9 @@ class SecondParts:
 class Pairs:
     """Pairs of passages as a function of (seed, epoch, number): half of them follow, half do not.
 
-    A passage of one sentence cannot be cut in two: it stands alone, and nothing is asked of it. If it were the first
-    half of a pair it could only be one that does not follow, and a model would learn to know it by that. Likewise
-    nothing is asked where no stranger is as long as what follows.
+    A passage of one sentence cannot be cut, and stays alone. As the first text of a pair it would always be one that
+    nothing follows, and a model would learn to recognise it. A passage also stays alone if no stranger has the length
+    of its second part.
     """
 
     def __init__(self, passages: Passages, *, seed: int, next_sentence: bool) -> None:
@@ -147,11 +191,11 @@ class Pairs:
 
     @property
     def possible(self) -> bool:
-        """Whether there is anything to ask."""
+        """Whether there are any pairs."""
         return self._seconds is not None and self._seconds.interchangeable
 
     def _stranger(self, i: int, length: int, seconds: SecondParts, rng: np.random.Generator) -> tuple[int, int] | None:
-        """A second part of another document; where there is one document only, of another passage."""
+        """A second part from another document, or if there is only one, from another passage."""
         for _ in range(TRIES):
             found = seconds.draw(length, rng)
             if found is None:

@@ -56,7 +56,8 @@ class Shards:
             tokens = self._map(name + ".tokens", entry["dtype"], index)
             offsets = self._map(name + ".offsets", "<i8", index)
             if len(offsets) != self.count + 1 or offsets[-1] != len(tokens):
-                raise DataError("offsets do not fit the tokens", where=folder / (name + ".offsets"))
+                where = folder / f"{name}.offsets"
+                raise DataError("offsets do not fit the tokens", where=where, code="data.shard_torn")
             self.fields[name] = Field(tokens, offsets)
 
     def __len__(self) -> int:
@@ -74,11 +75,12 @@ class Shards:
         try:
             file = path.open("rb")
         except OSError as error:
-            raise DataError(f"token shard cannot be opened: {error.strerror}", where=path, right=mend) from error
+            what = f"token shard cannot be opened: {error.strerror}"
+            raise DataError(what, where=path, hint=mend, code="data.shard_unreadable") from error
         with file:
             if os.fstat(file.fileno()).st_size != entry["bytes"] or _sha256(file) != entry["sha256"]:
                 what = "token shard does not match its index: it was altered or torn"
-                raise DataError(what, where=path, right=mend)
+                raise DataError(what, where=path, hint=mend, code="data.shard_torn")
             if entry["bytes"] == 0:
                 return np.empty(0, dtype=dtype)
             mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
@@ -121,9 +123,8 @@ def build_shards(
         building.rename(folder)
     except OSError as error:
         full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        raise RunError(
-            f"{'disk full' if full else 'cannot write'} while building shards: {error}", where=folder
-        ) from error
+        what = f"{'disk full' if full else 'cannot write'} while building shards: {error}"
+        raise RunError(what, where=folder, code="run.disk_full" if full else "run.cannot_write") from error
     finally:
         shutil.rmtree(building, ignore_errors=True)
     return Shards(folder)
@@ -157,9 +158,11 @@ def _read_index(folder: Path) -> dict[str, Any]:
     try:
         index: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise DataError(f"token shards cannot be opened: {error}", where=path) from error
+        what = f"token shards cannot be opened: {error}"
+        raise DataError(what, where=path, code="data.shard_unreadable") from error
     if index.get("format") != FORMAT:
-        raise DataError(f"token shards of format {index.get('format')}, not {FORMAT}", where=path)
+        what = f"token shards of format {index.get('format')}, not {FORMAT}"
+        raise DataError(what, where=path, code="data.shard_format")
     return index
 
 

@@ -9,16 +9,13 @@ B sentences, K beams, V vocabulary, S source positions.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Protocol
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from jumok.config import Count, CountOrZero, NotNegative, Positive, Seed
+from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request
 from jumok.errors import InputError
-
-NO_TOKEN = -1
 
 
 class State(Protocol):
@@ -36,59 +33,6 @@ class Decoder(Protocol):
     def step(self, tokens: Tensor, state: Any, *, attention: list[Tensor] | None = None) -> tuple[Tensor, Any]:
         """tokens [N] in, logits [N, V] and the next state out; attention [N, S] appended if a list is given."""
         ...
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class DecodeConfig:
-    """How an output is chosen."""
-
-    method: Literal["beam", "greedy", "sample"] = "beam"
-    beam: Count = 4
-    length_penalty: NotNegative = 0.6
-    """alpha of Wu et al. 2016: scores are divided by ((5 + length) / 6) ^ alpha"""
-    coverage_penalty: NotNegative = 0.0
-    """beta of Wu et al. 2016: source words that got less attention than one word's worth cost"""
-    n_best: Count = 1
-    """hypotheses returned, best first; at most `beam`"""
-    max_extra: Count = 50
-    """an output has at most as many pieces as its input, and this many more"""
-    temperature: Positive = 1.0
-    top_k: CountOrZero = 0
-    """sample among the k likeliest pieces; 0: all"""
-    top_p: Annotated[float, Field(gt=0, le=1)] = 1.0
-    """sample among the likeliest pieces that together reach this probability"""
-    seed: Seed = 1
-    """for sampling"""
-
-    def __post_init__(self) -> None:
-        if self.n_best > (self.beam if self.method == "beam" else 1):
-            raise ValueError('n_best can be at most beam, and 1 unless method = "beam"')
-
-
-@dataclass(frozen=True, slots=True)
-class Hypothesis:
-    """Ids without start and end; `log_prob` is the sum over its pieces, end included."""
-
-    ids: list[int]
-    log_prob: float
-    score: float
-    """what hypotheses are ranked by: log_prob after the penalties"""
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is asked for one sentence."""
-
-    source_len: int
-    max_len: int
-    prefix: Sequence[int] = ()
-    seed: int = 0
-
-    def forced(self, t: int, eos_id: int) -> int:
-        """The only piece allowed as the t-th: the prefix, then the end when there is no room left."""
-        if t < len(self.prefix):
-            return self.prefix[t]
-        return eos_id if t >= self.max_len else NO_TOKEN
 
 
 @torch.inference_mode()
@@ -140,7 +84,9 @@ def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeC
     """The pieces of one hypothesis after its prefix, each as soon as it is chosen."""
     if config.method == "beam":
         raise InputError(
-            "beam search knows its first word when it has chosen its last", right='decode.method = "sample" or "greedy"'
+            "beam search knows its first word when it has chosen its last",
+            hint='decode.method = "sample" or "greedy"',
+            code="input.stream",
         )
     choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config)
     tokens = torch.full((1,), decoder.start_id, device=decoder.device)

@@ -1,47 +1,38 @@
-"""What is wrong with this data, or with the outputs of a model."""
+"""What is wrong with data, or with the outputs of a model.
+
+The rules of a task stand in its checks.py; here is what runs them, and what holds for any text.
+"""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jumok.data.corpus import SPLITS, Corpus
-from jumok.data.files import WindowedData
-from jumok.data.made import MadeData, SyntheticData, ToyGrammar, ToyStories, WindowedToy
-from jumok.data.sources import DocumentData, LabelledData, ParallelData, TaggedData, TextData
 from jumok.doctor.documents import examine_documents
-from jumok.doctor.faults import Faults, examine_bytes, examine_columns
-from jumok.doctor.findings import Finding, finding, worst_first
-from jumok.doctor.judgements import JUDGED, examine_judgements
-from jumok.doctor.kinds import FileKind, kind_of_files
-from jumok.doctor.outputs import examine_outputs
-from jumok.doctor.pairs import examine_pairs, examine_parallel_files
-from jumok.doctor.settings import examine_settings
-from jumok.doctor.texts import OneText, OneTextData, examine_texts, texts_of
+from jumok.doctor.faults import Faults, examine_bytes
+from jumok.doctor.texts import examine_texts
 from jumok.errors import DataError, InputError
-from jumok.text.faults import Wrong
-from jumok.text.formats import Pair
+from jumok.examples import SPLITS
+from jumok.examples.faults import Wrong
+from jumok.examples.guess import guess_data
+from jumok.findings import Finding, finding, worst_first
+from jumok.tasks import TASKS, task_named
+from jumok.tasks.checks import Checks, DocumentChecks, TextChecks
 
 if TYPE_CHECKING:
     from jumok.recipe import Recipe
-    from jumok.tasks.targets import Predicts
 
 __all__ = [
-    "JUDGED",
     "Finding",
     "examine_data",
     "examine_documents",
-    "examine_judgements",
-    "examine_outputs",
-    "examine_pairs",
-    "examine_parallel_files",
     "examine_texts",
+    "examined",
     "refuse_a_mixture",
     "worst_first",
 ]
 
-
 _NOT_ALIGNED = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
-"""how files end that are no side of line-aligned files"""
+"""how files end that are not one side of line-aligned files"""
 
 
 def examine_data(
@@ -52,107 +43,98 @@ def examine_data(
     columns: tuple[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> list[Finding]:
-    """The faults of the data of a recipe, of one file or of two line-aligned files; worst first.
+    """The findings on the data of a recipe, of one file or of two line-aligned files; worst first.
 
-    Languages and columns (of a TSV with a header) are told for files; a recipe has its own, and `overrides` of them.
+    Languages and columns (of a TSV with a header) are for files; a recipe has its own, and `overrides` of them.
     """
     recipe: Recipe | None = None
+    notes: tuple[Finding, ...] = ()
     if what[0].suffix == ".toml":
         from jumok.recipe import load_recipe  # here, because it needs torch
 
         recipe = load_recipe(what[0], overrides, need_weights=False)
-    kind = _kind_of_recipe(recipe) if recipe else kind_of_files(what, source, target, columns)
+        checks = recipe.kind.checks(recipe.task, recipe.data)
+    else:
+        checks, notes = _guessed(what, source, target, columns)
     seed = recipe.seed if recipe else 0
-    match data := kind.data:
-        case ParallelData() | SyntheticData():
-            return _examine_parallel(data, seed)
-        case WindowedData() | TextData() | WindowedToy() | ToyGrammar():
-            return worst_first([*_examine_one_text(data, seed, kind.predicts, recipe), *kind.notes])
-        case DocumentData() | ToyStories():
-            return _examine_documents(data, seed, recipe)
+    match checks:
+        case TextChecks():
+            findings = _examine_texts(checks, seed, is_recipe=recipe is not None)
+        case DocumentChecks():
+            findings = _examine_documents(checks, seed, recipe)
+        case _:
+            findings = checks.examine(seed=seed)
+    return worst_first([*findings, *notes])
 
 
-def _kind_of_recipe(recipe: "Recipe") -> FileKind:
-    # Only a classification predicts anything but classes; asked without its class, which needs torch.
-    return FileKind(recipe.data, getattr(recipe.task, "predicts", "class"))
+def _guessed(
+    files: Sequence[Path], source: str | None, target: str | None, columns: tuple[str, str] | None
+) -> tuple[Checks, tuple[Finding, ...]]:
+    guess = guess_data(files, source, target, columns)
+    task = next(task for task in TASKS if task.config and type(guess.data) is task.data[0])
+    assert task.config is not None
+    return task.checks(task.config(**guess.task), guess.data), guess.notes
 
 
-def _examine_parallel(data: ParallelData | SyntheticData, seed: int) -> list[Finding]:
-    aligned: list[list[str]] = []
-    if isinstance(data, ParallelData):
-        aligned = [files for split in SPLITS for files in data.files(split) if len(files) == 2]
-    findings = [finding for files in aligned for finding in examine_parallel_files(*map(Path, files))]
-    # Files of different length cannot be read as pairs; that is the finding.
-    if not any(finding.severity == "error" for finding in findings):
-        corpora = [Corpus(data, split, seed=seed) for split in SPLITS]
-        splits: dict[str, Corpus[Pair]] = {corpus.split: corpus for corpus in corpora if corpus.exists()}
-        findings += examine_pairs(splits, source=data.source, target=data.target)
-    return worst_first(findings)
+def _examine_texts(checks: TextChecks, seed: int, *, is_recipe: bool) -> list[Finding]:
+    data = checks.data
+    paths = [Path(file) for file in dict.fromkeys(file for split in SPLITS for file in data.files(split))]
+    # A file in another encoding cannot be read at all: that is the finding.
+    if wrong_bytes := [finding for path in paths for finding in examine_bytes(path)]:
+        return wrong_bytes
+    findings = [finding for path in paths for finding in checks.examine_file(path)]
+    faults = Faults(checks)
 
+    def splits(wrong: Wrong) -> dict[str, Iterator[Any]]:
+        return {split: checks.read(split, seed=seed, wrong=wrong) for split in SPLITS if data.exists(split)}
 
-def _examine_one_text(data: OneTextData, seed: int, predicts: "Predicts", recipe: "Recipe | None") -> list[Finding]:
-    files = [] if isinstance(data, MadeData) else [file for split in SPLITS for file in data.files(split)]
-    paths = [Path(file) for file in dict.fromkeys(files)]
-    # A file in another encoding cannot be read at all; that is the finding.
-    if unreadable := [finding for path in paths for finding in examine_bytes(path)]:
-        return unreadable
-    findings: list[Finding] = []
-    if isinstance(data, TaggedData):
-        tables = [path for path in paths if not path.name.lower().removesuffix(".gz").endswith(".jsonl")]
-        findings = [finding for path in tables for finding in examine_columns(path)]
-    separator = data.separator if isinstance(data, LabelledData) else "|"
-    hint = f"; no label at all is written {separator!r}" if predicts == "labels" else ""
-    faults = Faults(data.kind, hint, skipped=isinstance(data, LabelledData) and data.when_wrong == "skip")
-
-    def splits(wrong: Wrong) -> dict[str, Iterator[OneText]]:
-        return {split: texts_of(data, split, seed=seed, wrong=wrong) for split in SPLITS if data.exists(split)}
-
-    findings += examine_texts(
-        splits(faults.add), language=data.language, predicts=predicts, separator=separator, faults=faults
-    )
-    # Where training could not even read the data, that is the finding.
-    if recipe and not any(finding.kind == "unreadable" and finding.severity == "error" for finding in findings):
-        findings += examine_settings(recipe.task, splits(lambda error: None), separator=separator)
+    findings += examine_texts(splits(faults.add), checks, language=data.language, faults=faults)
+    # Where training could not even read the data, its settings do not matter yet.
+    if is_recipe and not any(found.code == "data.unreadable" and found.severity == "error" for found in findings):
+        findings += checks.examine_settings(splits(lambda error: None))
     return findings
 
 
-def _examine_documents(data: DocumentData | ToyStories, seed: int, recipe: "Recipe | None") -> list[Finding]:
-    findings, survey = examine_documents(data, seed=seed)
+def _examine_documents(checks: DocumentChecks, seed: int, recipe: "Recipe | None") -> list[Finding]:
+    findings, survey = examine_documents(checks.data, seed=seed)
     if recipe and recipe.init and not Path(recipe.init).is_dir():
-        message = f"The weights to begin with are not here ({recipe.init}): what their vocabulary makes of the text"
-        return worst_first([*findings, finding("weights", "note", 0, 1, f"{message} is not looked at.")])
-    # What cannot be read cannot be learned from; that is the finding.
-    if recipe and survey and not any(finding.kind == "unreadable" for finding in findings):
-        from jumok.doctor.pretraining import examine_pretraining  # here, because it needs torch
+        message = (
+            f"The weights to start from are not here ({recipe.init}): their vocabulary cannot be tried on the text."
+        )
+        return [*findings, finding("recipe.weights", "note", 0, 1, message)]
+    # What cannot be read cannot be learned from: that is the finding.
+    if recipe and survey and not any(found.code in ("data.unreadable", "data.encoding") for found in findings):
+        from jumok.doctor.vocabulary import examine_vocabulary  # here, because it needs torch
 
-        findings += examine_pretraining(recipe, survey)
-    return worst_first(findings)
+        findings += examine_vocabulary(recipe, survey, checks)
+    return findings
 
 
 def refuse_a_mixture(what: list[Path], *, told: bool, overridden: bool = False) -> None:
-    """The doctor takes one recipe, one run, or files.
-
-    Only of files it has to be told languages and columns, and only a recipe has keys to override.
-    """
+    """The doctor takes one recipe, one run, or files: languages and columns with files, overrides with a recipe."""
     whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
+    where = ", ".join(map(str, what))
     if len(what) > (1 if whole else 2):
-        raise InputError(
-            "the doctor looks at one thing at a time",
-            where=", ".join(map(str, what)),
-            right="one recipe, one run folder, one file, or two line-aligned files",
-        )
+        hint = "one recipe, one run folder, one file, or two line-aligned files"
+        raise InputError("pass a single recipe, run or file", where=where, hint=hint, code="input.several")
     for path in what:
         if not path.exists():
-            raise DataError("no such file or folder", where=path, right="a path that exists")
+            raise DataError("no such file or folder", where=path, hint="a path that exists", code="data.missing")
     whole_files = [path for path in what if path.name.lower().removesuffix(".gz").endswith(_NOT_ALIGNED)]
     if len(whole_files) > 1:
-        raise InputError(
-            "each of these files has examples of its own: two of them are no translation of each other",
-            where=", ".join(map(str, what)),
-            right="one file, or a recipe whose [data] has both, as train and test",
-        )
+        hint = "one file, or a recipe whose [data] has both, as train and test"
+        raise InputError("these are not two line-aligned files", where=where, hint=hint, code="input.not_aligned")
     if whole and told:
-        right = "none of them: [data] of the recipe has these facts"
-        raise InputError("--source, --target and --columns are for files", where=whole[0], right=right)
+        hint = "leave them out: [data] of the recipe has the languages and columns"
+        what_is_wrong = "--source, --target and --columns are for files"
+        raise InputError(what_is_wrong, where=whole[0], hint=hint, code="input.not_a_file")
     if overridden and what[0].suffix != ".toml":
-        raise InputError("--set overrides a key of a recipe", where=what[0], right="--set with a recipe")
+        hint = "--set with a recipe"
+        raise InputError("--set overrides a key of a recipe", where=what[0], hint=hint, code="input.not_a_recipe")
+
+
+def examined(
+    predictor: Any, examples: Sequence[Any], outputs: Sequence[str], result: dict[str, Any], split: str = ""
+) -> list[Finding]:
+    """The findings on the outputs of a predictor, and on their scores beside those of baselines."""
+    return task_named(predictor.kind).examine_outputs(predictor, examples, outputs, result, split)

@@ -1,9 +1,9 @@
-"""What the curve of a run that learns from text alone says: whether it goes below the unigram floor, and why if not.
+"""The loss curve of a run that learns from text alone: does it fall below the unigram floor, and if not, why?
 
     floor = - sum_v p(v) ln p(v)
 
-is the loss of a model that knows the frequency p(v) of every piece v and nothing else. The loss of masked pieces, or
-of next ones, comes down to it soon and should go on; one that stays there has learned nothing of the context.
+is the loss of a model that knows the frequency p(v) of every token v and nothing else. The loss of masked tokens, or
+of next ones, soon falls to it and should fall on; a model whose loss stays there has not learned to use the context.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,76 +14,76 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from jumok.doctor.findings import Finding, Severity, finding, worst_first
+from jumok.findings import Finding, Severity, finding, worst_first
 
 if TYPE_CHECKING:
     from jumok.recipe import Recipe
 
-NEAR = 0.05  # of the floor: a loss that is no farther from it is at it
-LONG = 500  # steps, or a third of all: a loss that stays so long does not pass by
-FALLING = 0.015  # of the floor: a loss that falls more from one half of the time to the other is on its way
+NEAR = 0.05  # of the floor: a loss this close is at it
+LONG = 500  # steps, or a third of all: a loss that stays so long is stuck
+FALLING = 0.015  # of the floor: a loss that falls more from the first half to the second is still falling
 FEW = 50  # steps tell nothing yet
 EARLY = 2000  # steps that a loss may well need
 CHANCE = 0.685  # next-sentence losses from here on are chance, ln 2 = 0.693
-POINTS = 3.0  # per cent: so many more right answers than the commoner one has may be luck
+POINTS = 3.0  # per cent above the majority class, which may be luck
 BLOCK = 50  # steps that a spike is compared with
-REPEATED, UNKNOWN, USED = 0.03, 0.01, 0.5  # shares of words, of pieces and of a vocabulary that may be to blame
-IDLE = 1000  # pieces of a vocabulary that never occur; fewer do not matter
+REPEATED, UNKNOWN, USED = 0.03, 0.01, 0.5  # shares of words, of tokens and of a vocabulary that may be the cause
+IDLE = 1000  # unused tokens of a vocabulary; fewer do not matter
 Values = npt.NDArray[np.float64]
 
 # fmt: off
-_SAYS = {
-    "not_begun": "The run has not taken a step yet: there is nothing to look at.",
-    "not_finite": "There are losses, gradients or scores that are no numbers, and the weights are lost. Begin anew"
-        " with a lower learning rate, a longer warm-up or clip_norm = 1.0.",
-    "steps": "Step {last:,} of {steps:,}: {read:,.0f} pieces read, {speed:,.0f} a second. The {name} was"
-        " {first:.2f} at first and is {end:.2f} (mean of {window} steps).",
+_MESSAGES = {
+    "not_begun": "The run has not taken a step yet: there is nothing to examine.",
+    "not_finite": "Some losses, gradients or scores are NaN or infinite, and the weights are lost. Start again with a"
+        " lower learning rate, a longer warm-up or clip_norm = 1.0.",
+    "steps": "Step {last:,} of {steps:,}: {read:,.0f} tokens read, {speed:,.0f} per second. The {name} started at"
+        " {first:.2f} and is now {end:.2f} (mean of {window} steps).",
     "ground": " The unigram floor is {floor:.2f}, ln V is {ln_v:.2f}: {standing}.",
-    "dev": " On dev it is {masked_loss:.2f}, with {masked_accuracy:.1f} % of the masked pieces guessed right.",
+    "dev": " On dev it is {masked_loss:.2f}, and {masked_accuracy:.1f} % of the masked tokens are predicted correctly.",
     "dev_text": " On dev it is {loss:.2f} ({scores}).",
-    "dev_pairs": " Of the pairs {next_sentence_accuracy:.1f} % are judged right, where the commoner answer has"
+    "dev_pairs": " {next_sentence_accuracy:.1f} % of the pairs are classified correctly; the majority class has"
         " {next_sentence_majority:.1f} %.",
     "stuck": "The {name} has been {where} the unigram floor, {floor:.2f}, for the last {n:,} steps.",
-    "falls": " It still falls: go on.",
-    "warms_up": " The learning rate still rises to its peak: go on.",
-    "causes": " At {end:.2f} {standing}. What may be the cause:",
-    "pairs_at_chance": "Next-sentence prediction is at chance (loss {loss:.3f}, and ln 2 is 0.693) while the masked"
-        " loss falls. It is learned later than words are, so go on if there are steps left; otherwise see whether"
+    "falls": " It is still falling: keep training.",
+    "warms_up": " The learning rate is still warming up: keep training.",
+    "causes": " At {end:.2f} {standing}. Possible causes:",
+    "pairs_at_chance": "Next-sentence prediction is at chance (loss {loss:.3f}; ln 2 is 0.693) while the masked loss"
+        " falls. It is learned later than words are, so keep training if there are steps left; otherwise check whether"
         " neighbouring sentences belong together (data.format), or set task.next_sentence = false.",
-    "only_pairs": "Next-sentence prediction is learned (loss {loss:.3f}) while masked words are not, so that the model"
-        " and its gradients work. What tells the pairs apart may be less than words: their lengths, or their signs.",
-    "risen": "The {name} has risen from {best:.2f} at step {since:,} to {end:.2f}: the training comes apart. Go"
-        " back to a checkpoint from before with a lower learning rate, or begin anew with a longer warm-up.",
-    "memorising": "The dev loss has risen from {best:.2f} at step {since:,} to {end:.2f}, and the training loss fell"
-        " from {then:.2f} to {now:.2f}: in epoch {epoch} the text is known by heart. More text or a smaller model"
-        ' would help; train.patience stops in time, and train.final = "best" goes back.',
-    "spikes": "Spikes of the {name}: {n:,} in {steps:,} steps. A few are harmless; against many there is a lower"
+    "only_pairs": "Next-sentence prediction is learned (loss {loss:.3f}) but masked words are not, so the model and its"
+        " gradients work. Something simpler than words may give the pairs away, such as length or punctuation.",
+    "risen": "Training is diverging: the {name} has risen from {best:.2f} at step {since:,} to {end:.2f}. Go back to an"
+        " earlier checkpoint with a lower learning rate, or start again with a longer warm-up.",
+    "memorising": "The model is overfitting: the dev loss has risen from {best:.2f} at step {since:,} to {end:.2f}"
+        " while the training loss fell from {then:.2f} to {now:.2f} (epoch {epoch}). More text or a smaller model would"
+        ' help; train.patience stops in time, and train.final = "best" goes back.',
+    "spikes": "The {name} has {n:,} spikes in {steps:,} steps. A few are harmless; if there are many, use a lower"
         " learning rate, a longer warm-up or clip_norm = 1.0.",
-    "spike": "step {step:,}  {loss:.2f}, where {usual:.2f} was usual; gradient norm {norm:.2g}",
-    "slow": "Training has become slow: {now:,.0f} pieces a second, where {usual:,.0f} are usual. Something else may"
-        " need the processor or the memory.",
+    "spike": "step {step:,}  {loss:.2f}, usually {usual:.2f}; gradient norm {norm:.2g}",
+    "slow": "Training has slowed down: {now:,.0f} tokens per second, usually {usual:,.0f}. Something else may be using"
+        " the processor or the memory.",
 }
 _CAUSES = {
-    "came_back": "learning rate too high: the loss was {best:.2f} and came back",
+    "came_back": "learning rate too high: the loss was {best:.2f} and rose again",
     "spikes": "learning rate too high: {spikes} spikes; try a third of {peak:.1e}, or a longer warm-up",
-    "gradients_grew": "learning rate too high: the norm of the gradients grew from {early:.2g} to {late:.2g}",
-    "no_gradients": "next to nothing reaches the weights: the norm of the gradients is {late:.1e}",
-    "high_rate": "learning rate too high: it was {peak:.1e} at its peak, where 1e-4 to 1e-3 are usual",
-    "low_rate": "learning rate too low: it was {peak:.1e} at most, where 1e-4 to 1e-3 are usual",
+    "gradients_grew": "learning rate too high: the gradient norm grew from {early:.2g} to {late:.2g}",
+    "no_gradients": "vanishing gradients: the gradient norm is {late:.1e}",
+    "high_rate": "learning rate too high: {peak:.1e} at its peak, usually 1e-4 to 1e-3",
+    "low_rate": "learning rate too low: {peak:.1e} at its peak, usually 1e-4 to 1e-3",
     "repeated": "repeated text, {repeated:.0f} % of the words: keep one of each line",
-    "unknown": "unknown pieces, {unknown:.1f} % of all: nothing is learned of them",
-    "unused": "a vocabulary too large for the text: {used:.0f} % of it occur",
-    "small_batches": "small batches: {tokens:,.0f} pieces a step{masked}",
-    "small_model": "a small model: {d_model} wide, layers: {n_layers}",
-    "few_steps": "few steps: {last:,}, where a text with a large vocabulary may need some thousands",
-    "none": "none that shows: try a third of the learning rate ({peak:.1e}), then three times as much",
+    "unknown": "unknown tokens, {unknown:.1f} % of all: nothing is learned about them",
+    "unused": "a vocabulary too large for the text: only {used:.0f} % of it occurs",
+    "small_batches": "small batches: {tokens:,.0f} tokens per step{masked}",
+    "small_model": "a small model: d_model = {d_model}, n_layers = {n_layers}",
+    "few_steps": "few steps: {last:,}; a text with a large vocabulary may need thousands",
+    "none": "none found: try a third of the learning rate ({peak:.1e}), then three times as much",
 }
 # fmt: on
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """What the training text alone says of a run that learns from it."""
+    """What is known from the training text alone."""
 
     floor: float
     """nats"""
@@ -91,9 +91,9 @@ class Ground:
     used: float
     """share of the vocabulary that occurs"""
     unknown: float
-    """share of the pieces"""
+    """share of the tokens"""
     repeated: float
-    """share of the words that stand in repeated lines and documents"""
+    """share of the words in repeated lines and documents"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,11 +102,11 @@ class Curve:
 
     steps: npt.NDArray[np.int64]
     is_masked: bool
-    """masked pieces are guessed; otherwise the next one, always"""
+    """masked tokens are predicted; otherwise the next one"""
     loss: Values
-    """of the pieces alone; the mean of the directions if there are two"""
+    """of the tokens alone; the mean of both directions if there are two"""
     next_sentence: Values
-    """empty if it was not asked for"""
+    """empty without next-sentence prediction"""
     rates: Values
     norms: Values
     tokens: Values
@@ -120,7 +120,7 @@ class Curve:
         told: dict[int, Mapping[str, Any]] = {}
         dev: dict[int, dict[str, float]] = {}
         finished = False
-        for event in events:  # a run that went on from a checkpoint tells some steps again: the later word counts
+        for event in events:  # a resumed run repeats some steps: the later event counts
             match event.get("event"):
                 case "step":
                     told[event["step"]] = event
@@ -166,7 +166,7 @@ class Curve:
 
     @property
     def window(self) -> int:
-        """Steps that are taken together, single ones being noise."""
+        """Steps that are averaged, because single ones are noisy."""
         return min(max(len(self) // 20, 20), 100, len(self))
 
     @property
@@ -174,7 +174,7 @@ class Curve:
         return float(self.loss[-self.window :].mean())
 
     def dev_losses(self) -> dict[int, float]:
-        """By their steps; perplexities are those of each direction."""
+        """By step; perplexities are those of each direction."""
         losses: dict[int, float] = {}
         for step, scores in self.dev.items():
             found = [log(value) for name, value in scores.items() if name in ("perplexity", "backward_perplexity")]
@@ -194,7 +194,7 @@ class Curve:
         return self.end - best > NEAR * best + 4 * noise
 
     def spikes(self) -> list[tuple[int, float]]:
-        """Where the loss leaps far above what it was in the steps before, and what that was."""
+        """Where the loss leaps far above its usual value in the steps before, and that value."""
         usual, most = self.loss.copy(), self.loss.copy()
         for start in range(BLOCK, len(self), BLOCK):
             before, here = self.loss[start - BLOCK : start], slice(start, start + BLOCK)
@@ -207,14 +207,14 @@ class Curve:
 
 
 def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground: Ground | None) -> list[Finding]:
-    """What the events of a run say; `ground` is None if its training text cannot be read any more."""
-    curve = Curve.of(events, is_masked=recipe.task.kind == "pretraining")
+    """The findings on the events of a run; `ground` is None if its training text can no longer be read."""
+    curve = Curve.of(events, is_masked=recipe.kind.learns_from_text == "masked")
     if not len(curve):
-        return [finding("curve", "note", 0, 1, _SAYS["not_begun"])]
+        return [finding("curve.summary", "note", 0, 1, _MESSAGES["not_begun"])]
     numbers = np.concatenate([curve.loss, curve.next_sentence, curve.norms])
     scores = [value for found in curve.dev.values() for value in found.values()]
     if not (np.isfinite(numbers).all() and all(map(isfinite, scores))):
-        return [finding("not_finite", "error", 1, len(curve), _SAYS["not_finite"])]
+        return [finding("curve.not_finite", "error", 1, len(curve), _MESSAGES["not_finite"])]
     findings = [_summary(curve, recipe, ground)]
     if len(curve) >= FEW:
         stuck = _stuck(curve, recipe, ground) if ground else []
@@ -227,31 +227,30 @@ def _summary(curve: Curve, recipe: "Recipe", ground: Ground | None) -> Finding:
     read, steps = float(curve.tokens.sum()), max(recipe.train.steps, curve.last)
     speed = read / max(float(curve.seconds.sum()), 1e-9)
     facts = {"read": read, "speed": speed, "first": curve.loss[0], "window": curve.window}
-    message = _SAYS["steps"].format(name=curve.name, last=curve.last, steps=steps, end=curve.end, **facts)
+    message = _MESSAGES["steps"].format(name=curve.name, last=curve.last, steps=steps, end=curve.end, **facts)
     if ground:
         standing = _standing(curve, ground.floor)
-        message += _SAYS["ground"].format(floor=ground.floor, ln_v=log(ground.vocabulary), standing=standing)
+        message += _MESSAGES["ground"].format(floor=ground.floor, ln_v=log(ground.vocabulary), standing=standing)
     if "masked_loss" in curve.scores:
-        message += _SAYS["dev"].format(**curve.scores)
+        message += _MESSAGES["dev"].format(**curve.scores)
     elif dev := curve.dev_losses():
         scores = ", ".join(f"{name.replace('_', ' ')} {value:.2f}" for name, value in curve.scores.items())
-        message += _SAYS["dev_text"].format(loss=dev[max(dev)], scores=scores)
+        message += _MESSAGES["dev_text"].format(loss=dev[max(dev)], scores=scores)
     if "next_sentence_accuracy" in curve.scores:
-        message += _SAYS["dev_pairs"].format(**curve.scores)
-    return finding("curve", "note", curve.last, steps, message)
+        message += _MESSAGES["dev_pairs"].format(**curve.scores)
+    return finding("curve.summary", "note", curve.last, steps, message)
 
 
 def _standing(curve: Curve, floor: float) -> str:
     if curve.end > (1 + NEAR) * floor:
-        return "the model does not know yet how frequent the pieces are"
+        return "the model has not yet learned the frequency of the tokens"
     if curve.end > (1 - NEAR) * floor:
-        return "the model knows how frequent the pieces are, and little more"
-    context = "words around a masked one" if curve.is_masked else "context"
-    return f"the loss is {floor - curve.end:.2f} below the floor, so that the model uses the {context}"
+        return "the model has learned the frequency of the tokens, and little more"
+    return f"the loss is {floor - curve.end:.2f} below the floor, so the model uses the context"
 
 
 def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
-    """A loss that has been at the floor, or above it, for long; with its likely causes."""
+    """A loss that has long been at the floor or above it; with likely causes."""
     blocks = curve.blocks()
     above, below = blocks > (1 + NEAR) * ground.floor, blocks < (1 - NEAR) * ground.floor
     elsewhere = np.flatnonzero(~above if above[-1] else above | below)
@@ -259,19 +258,19 @@ def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
     n = len(stretch) * curve.window
     if n < min(LONG, len(curve) / 3):
         return []
-    recent = stretch[len(stretch) // 2 :] if above[-1] else stretch  # what comes from far above has fallen at first
+    recent = stretch[len(stretch) // 2 :] if above[-1] else stretch  # from far above it has fallen at first
     half = len(recent) // 2
     falls = half > 0 and recent[:half].mean() - recent[half:].mean() > FALLING * ground.floor
     where = "above" if above[-1] else f"within {100 * NEAR:.0f} % of"
-    message = _SAYS["stuck"].format(name=curve.name, where=where, floor=ground.floor, n=n)
+    message = _MESSAGES["stuck"].format(name=curve.name, where=where, floor=ground.floor, n=n)
     if falls or curve.last < recipe.train.optimizer.warmup:
-        return [finding("plateau", "note", n, len(curve), message + _SAYS["falls" if falls else "warms_up"])]
-    message += _SAYS["causes"].format(end=curve.end, standing=_standing(curve, ground.floor))
-    return [finding("plateau", "warning", n, len(curve), message, _causes(curve, recipe, ground))]
+        return [finding("curve.plateau", "note", n, len(curve), message + _MESSAGES["falls" if falls else "warms_up"])]
+    message += _MESSAGES["causes"].format(end=curve.end, standing=_standing(curve, ground.floor))
+    return [finding("curve.plateau", "warning", n, len(curve), message, _causes(curve, recipe, ground))]
 
 
 def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
-    """What may keep the loss from falling: what shows in the curve, then in the text, then in the recipe."""
+    """What may keep the loss from falling: in the curve, then in the text, then in the recipe."""
     spikes, peak, tokens = len(curve.spikes()), float(curve.rates.max()), float(np.median(curve.tokens))
     early, late = (float(np.median(part)) for part in (curve.norms[: curve.window], curve.norms[-curve.window :]))
     d_model, n_layers = recipe.model.d_model, getattr(recipe.model, "n_layers", 2)
@@ -299,7 +298,7 @@ def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
 
 
 def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Finding]:
-    """Whether one of the two tasks is learned and the other is not."""
+    """Whether only one of the two objectives is learned."""
     if not len(curve.next_sentence):
         return []
     n, loss = len(curve), float(curve.next_sentence[-max(curve.window, FEW) :].mean())
@@ -307,9 +306,9 @@ def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Findi
     learns = curve.end < ((1 - NEAR) * ground.floor if ground else 0.9 * curve.loss[0])
     if learns and loss > CHANCE and beyond <= POINTS:
         severity: Severity = "warning" if curve.finished or n >= EARLY else "note"
-        return [finding("next_sentence", severity, n, n, _SAYS["pairs_at_chance"].format(loss=loss))]
+        return [finding("curve.next_sentence", severity, n, n, _MESSAGES["pairs_at_chance"].format(loss=loss))]
     if is_stuck and loss < CHANCE - 0.1:
-        return [finding("next_sentence", "warning", n, n, _SAYS["only_pairs"].format(loss=loss))]
+        return [finding("curve.next_sentence", "warning", n, n, _MESSAGES["only_pairs"].format(loss=loss))]
     return []
 
 
@@ -319,8 +318,8 @@ def _risen(curve: Curve) -> list[Finding]:
     blocks = curve.blocks()
     best = int(blocks.argmin())
     ago = (len(blocks) - 1 - best) * curve.window
-    message = _SAYS["risen"].format(name=curve.name, best=blocks[best], since=curve.last - ago, end=curve.end)
-    return [finding("risen", "warning", ago, len(curve), message)]
+    message = _MESSAGES["risen"].format(name=curve.name, best=blocks[best], since=curve.last - ago, end=curve.end)
+    return [finding("curve.diverging", "warning", ago, len(curve), message)]
 
 
 def _memorising(curve: Curve) -> list[Finding]:
@@ -334,7 +333,7 @@ def _memorising(curve: Curve) -> list[Finding]:
         return []
     then, now = (float(losses.mean()) for losses in before)
     facts = {"best": dev[best], "since": best, "end": dev[last], "then": then, "now": now, "epoch": curve.epoch}
-    found = finding("memorising", "warning", last - best, max(last, 1), _SAYS["memorising"].format(**facts))
+    found = finding("curve.overfitting", "warning", last - best, max(last, 1), _MESSAGES["memorising"].format(**facts))
     return [found] if now < then else []
 
 
@@ -344,11 +343,11 @@ def _spikes(curve: Curve) -> list[Finding]:
         return []
     severity: Severity = "warning" if len(spikes) >= 3 and len(spikes) > n / 1000 else "note"
     shown = [
-        _SAYS["spike"].format(step=curve.steps[i], loss=curve.loss[i], usual=usual, norm=curve.norms[i])
+        _MESSAGES["spike"].format(step=curve.steps[i], loss=curve.loss[i], usual=usual, norm=curve.norms[i])
         for i, usual in spikes[:5]
     ]
-    message = _SAYS["spikes"].format(name=curve.name, n=len(spikes), steps=n)
-    return [finding("spikes", severity, len(spikes), n, message, shown)]
+    message = _MESSAGES["spikes"].format(name=curve.name, n=len(spikes), steps=n)
+    return [finding("curve.spikes", severity, len(spikes), n, message, shown)]
 
 
 def _slow(curve: Curve) -> list[Finding]:
@@ -356,4 +355,4 @@ def _slow(curve: Curve) -> list[Finding]:
     usual, now = float(np.median(speeds)), float(np.median(speeds[-curve.window :]))
     if now > usual / 2:
         return []
-    return [finding("slow", "warning", curve.window, len(curve), _SAYS["slow"].format(now=now, usual=usual))]
+    return [finding("curve.slow", "warning", curve.window, len(curve), _MESSAGES["slow"].format(now=now, usual=usual))]

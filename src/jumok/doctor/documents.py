@@ -1,6 +1,6 @@
-"""What is wrong with documents to pre-train on: repetition, boilerplate, damage; and what they are made of.
+"""What is wrong with documents to pre-train on: repetition, boilerplate, damage; and what they consist of.
 
-They are read once and never held: what is kept is a hash of every sentence, up to MOST of them, and a sample.
+They are read once and never held in memory: what is kept is a hash of every sentence, up to MOST, and a sample.
 """
 
 import re
@@ -12,13 +12,13 @@ from functools import cache
 from itertools import islice
 from math import ceil, inf
 from pathlib import Path
+from typing import Any
 
-from jumok.data.corpus import SPLITS
-from jumok.data.made import MadeData, ToyGrammar, ToyStories
-from jumok.data.sources import DocumentData, TextData
-from jumok.data.synthetic import Split
-from jumok.doctor.faults import examine_bytes
-from jumok.doctor.findings import (
+from jumok.doctor.faults import examine_bytes, unreadable
+from jumok.errors import DataError
+from jumok.examples import SPLITS, Split
+from jumok.examples.documents import Sentence, text_files
+from jumok.findings import (
     Finding,
     Rule,
     Tally,
@@ -29,12 +29,11 @@ from jumok.doctor.findings import (
     hash_of,
     is_decomposed,
     judge,
+    quartiles,
 )
-from jumok.errors import DataError
-from jumok.text.documents import Sentence, text_files
 from jumok.text.language import WORD, Language
 
-MOST = 2_000_000  # sentences of a split that are looked at: their hashes take 200 MB, those of their documents no more
+MOST = 2_000_000  # sentences of a split that are examined: their hashes take 200 MB, those of their documents no more
 SAMPLE = 3_000_000  # characters that a vocabulary is tried on
 STRETCH = 200_000  # characters of a document that are held at once
 LONG = 250  # words
@@ -44,77 +43,76 @@ LETTERS = 20  # words that tell the script of a sentence
 
 # fmt: off
 _RULES: dict[str, Rule] = {
-    "one_sentence": ("one_sentence", inf, inf, "documents of one {thing}", "Next-sentence prediction cannot cut"
-        " them in two"),
-    "same_document": ("duplicate", 0.02, inf, "documents that repeat an earlier one, with {words} of all words", "They"
-        " are learned by heart: keep one of each"),
-    "same_sentence": ("duplicate", 0.03, inf, "{things} that repeat an earlier one, with {words} of all words, repeated"
-        " documents not counted", "Thousands of repeated lines have kept losses from falling: keep one of each, unless"
-        " the repetition is meant"),
-    "boilerplate": ("boilerplate", 0.02, inf, "{things} that stand in {many} documents or more, with {words} of all"
-        " words", "Menus, notices and headings teach little: remove them if they are many"),
-    "damaged": ("damaged", 0.001, 0.1, "{things} with the mark of a lost character (U+FFFD)", "The text was read in a"
-        " wrong encoding once: go back to the original and convert it anew"),
-    "control": ("control", 0.001, 0.1, "{things} with control characters", "A broken conversion left them: remove them,"
-        " or they become pieces of the vocabulary"),
-    "decomposed": ("decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training composes them (NFC)"
-        " anyway: compose the files too if other programs are to find or compare their words"),
-    "no_letters": ("no_letters", 0.05, 0.5, "{things} without a letter", "Numbers, rules and tables teach no language:"
-        " leave them out if they are many"),
-    "long_sentence": ("over_long", 0.01, inf, "sentences of more than {long} words", "Their ends were not found: does"
-        " the text have full stops?"),
-    "long_line": ("over_long", inf, inf, "lines of more than {long} words", "Training cuts them, which is fine for"
+    "one_sentence": ("data.one_sentence", inf, inf, "documents of a single {thing}", "Next-sentence prediction cannot"
+        " cut them in two"),
+    "same_document": ("data.duplicate", 0.02, inf, "documents that repeat an earlier one, with {words} of all words",
+        "A model memorises them: keep one of each"),
+    "same_sentence": ("data.duplicate", 0.03, inf, "{things} that repeat an earlier one, with {words} of all words,"
+        " repeated documents not counted", "Thousands of repeated lines can keep the loss from falling: keep one of"
+        " each, unless the repetition is intended"),
+    "boilerplate": ("data.boilerplate", 0.02, inf, "{things} that occur in at least {many} documents, with {words} of"
+        " all words", "Menus, notices and headings teach little: remove them if there are many"),
+    "damaged": ("data.damaged", 0.001, 0.1, "{things} with the replacement character (U+FFFD)", "The text was once read"
+        " in the wrong encoding: convert the original again"),
+    "control": ("data.control_characters", 0.001, 0.1, "{things} with control characters", "A broken conversion left"
+        " them: remove them, or they become part of the vocabulary"),
+    "decomposed": ("data.decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training composes them"
+        " (NFC): do so in the files too, if other programs search or compare them"),
+    "no_letters": ("data.no_letters", 0.05, 0.5, "{things} without a letter", "Numbers, rules and tables teach no"
+        " language: remove them if there are many"),
+    "long_sentence": ("data.too_long", 0.01, inf, "sentences of more than {long} words", "Their ends were not found:"
+        " does the text have full stops?"),
+    "long_line": ("data.too_long", inf, inf, "lines of more than {long} words", "Training cuts them, which is fine for"
         " paragraphs"),
-    "wrong_language": ("wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "The model learns"
-        " little from them: remove them, if they are not meant"),
-    "shared_document": ("overlap", 0.005, 0.05, "documents that are also in {earlier}", "Scores on {split} will reward"
-        " memory: remove these documents from {earlier}"),
-    "shared_sentence": ("overlap", 0.05, inf, "{things} that are also in {earlier}, shared documents not counted",
-        "Scores on {split} will reward memory: remove these from {earlier}"),
+    "wrong_language": ("data.wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "A model learns"
+        " little from them: remove them, unless they are intended"),
+    "shared_document": ("data.overlap", 0.005, 0.05, "documents that are also in {earlier}", "Scores on {split} will"
+        " reward memorisation: remove these documents from {earlier}"),
+    "shared_sentence": ("data.overlap", 0.05, inf, "{things} that are also in {earlier}, shared documents not counted",
+        "Scores on {split} will reward memorisation: remove these from {earlier}"),
 }
 # fmt: on
 _OF_DOCUMENTS = ("one_sentence", "same_document", "shared_document")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 
 
-def examine_documents(data: DocumentData | ToyStories, *, seed: int) -> "tuple[list[Finding], Survey | None]":
+def examine_documents(data: Any, *, seed: int) -> "tuple[list[Finding], Survey | None]":
     """The findings of every split, and what is known of the training text if there is any."""
     findings: list[Finding] = []
     surveys: dict[str, Survey] = {}
     for split in (split for split in SPLITS if data.exists(split)):
-        survey, unreadable = Survey.of(data, earlier=surveys), list[Finding]()
+        survey, faults = Survey.of(data, earlier=surveys), list[Finding]()
         try:
-            survey.read(data.read(split, seed=seed))
+            survey.read(data.sentences(split, seed=seed))
         except DataError as error:
-            unreadable = _unreadable(data, split, error, survey.sentences)
-        findings += unreadable
+            faults = _unreadable(data, split, error, survey.sentences)
+        findings += faults
         if survey.sentences:
             findings += survey.findings(split)
             surveys[split] = survey
-        elif not unreadable:
-            findings.append(finding("empty", "error", 0, 1, f"{split}: no documents at all. Check its files."))
+        elif not faults:
+            findings.append(finding("data.empty", "error", 0, 1, f"{split}: no documents at all. Check its files."))
     return findings, surveys.get("train")
 
 
-def _unreadable(data: DocumentData | ToyStories, split: Split, error: DataError, n: int) -> list[Finding]:
+def _unreadable(data: Any, split: Split, error: DataError, n: int) -> list[Finding]:
     """A reader stops at the first line that it cannot read; lines that are not UTF-8 are counted to the end."""
-    files = map(Path, data.files(split) if isinstance(data, DocumentData) else [])
+    files = map(Path, data.files(split))
     texts = [text for file in files for text in (text_files(file) if file.is_dir() else [file])]
     if "UTF-8" in error.what and (found := [finding for text in texts for finding in examine_bytes(text)]):
         return found
-    message = f"{split}: {error.what}. Right would be {error.right}. What comes after it was not looked at."
-    return [finding("unreadable", "error", 1, n + 1, message, [error.where or ""])]
+    return [unreadable(split, error, n)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A sentence that was looked at."""
+    """A sentence that was examined."""
 
     sentence: Sentence
     text: str
     words: int
     letters: int
-    """words that are made of letters"""
+    """words that consist of letters"""
 
 
 class Survey:
@@ -128,7 +126,7 @@ class Survey:
         is_made: bool = False,
         is_cut: bool = True,
     ) -> None:
-        """Made sentences are those of a small grammar; lines that are not cut into sentences are lines."""
+        """`is_made`: by a small grammar, so that sentences recur; `is_cut`: lines are cut into sentences."""
         self.documents = self.sentences = self.words = self.characters = 0
         self.is_whole = True
         """nothing of the split was left unread"""
@@ -150,15 +148,12 @@ class Survey:
         self._seen_in: dict[int, int] = {}
         """the number of the document that a sentence was last seen in"""
         self._spread: Counter[int] = Counter()
-        """in how many documents a sentence stands beside the first"""
+        """in how many documents a sentence occurs beside the first"""
         self._widespread: dict[int, _Seen] = {}
 
     @staticmethod
-    def of(
-        data: DocumentData | ToyStories | TextData | ToyGrammar, *, earlier: "Mapping[str, Survey] | None" = None
-    ) -> "Survey":
-        is_cut = data.split_sentences if isinstance(data, DocumentData) else isinstance(data, ToyStories)
-        return Survey(data.language, earlier=earlier, is_made=isinstance(data, MadeData), is_cut=is_cut)
+    def of(data: Any, *, earlier: "Mapping[str, Survey] | None" = None) -> "Survey":
+        return Survey(data.language, earlier=earlier, is_made=data.is_made, is_cut=data.split_sentences)
 
     def read(self, sentences: Iterable[Sentence]) -> None:
         stream = iter(sentences)
@@ -168,7 +163,7 @@ class Survey:
 
     @property
     def repeated(self) -> float:
-        """The share of the words that stand in repeated documents and sentences."""
+        """The share of the words in repeated documents and sentences."""
         return self._words_again.total() / max(self.words, 1)
 
     def _add(self, part: list[Sentence], is_document: bool) -> None:
@@ -210,7 +205,7 @@ class Survey:
         return _Seen(sentence, text, words, count_words(" ".join(letters)) if letters else 0)
 
     def _is_known(self, document: list[_Seen]) -> bool:
-        """Whether it stands earlier in the split or in another one; counted if so."""
+        """Whether it occurs earlier in the split or in another one; counted if so."""
         if sum(one.letters for one in document) < SHORT:
             return False
         whole, first = hash_of("\n".join(one.text for one in document)), document[0].sentence
@@ -242,7 +237,7 @@ class Survey:
         self._tallies[rule, other].add(sentence.where, sentence.text)
 
     def findings(self, split: str) -> list[Finding]:
-        """All that is worth a word of the training text; of the others what is wrong, and what they share."""
+        """Everything about train; about other splits what is wrong, and overlap."""
         many = max(MANY, ceil(SHARE * self.documents))
         boilerplate, words = self._boilerplate(many)
         tallies = {**self._tallies, ("boilerplate", ""): boilerplate}
@@ -251,31 +246,31 @@ class Survey:
         facts |= {"long": str(LONG), "many": f"{many:,}"}
         found: list[Finding] = []
         if self.documents == 1 and self.sentences >= 2 * SHORT:
-            message = f"{split}: all {self._things} are one document. If they are not, data.format has to say so."
-            found.append(finding("one_document", "note", 1, 1, message))
+            message = f"{split}: all {self._things} are one document. If that is wrong, set data.format."
+            found.append(finding("data.one_document", "note", 1, 1, message))
         for (rule, earlier), tally in tallies.items():
             n = self.documents if rule in _OF_DOCUMENTS else self.sentences
             share = words_of[rule] / self.words if rule in words_of else None  # repetition weighs by its words
             told = {**facts, "earlier": earlier, "words": f"{100 * (share or 0):.1f} %"}
             found += judge(_RULES[rule], tally, n, told, begin=f"{split}: ", weight=share)
         if split != "train":
-            found = [one for one in found if one.severity != "note" or one.kind == "overlap"]
-        return [finding("counts", "note", self.sentences, self.sentences, f"{split}: {self._counts()}"), *found]
+            found = [one for one in found if one.severity != "note" or one.code == "data.overlap"]
+        return [finding("data.counts", "note", self.sentences, self.sentences, f"{split}: {self._counts()}"), *found]
 
     def _counts(self) -> str:
-        of = "" if self.is_whole else f"the first {MOST:,} {self._things}, and no more was looked at: "
+        of = "" if self.is_whole else f"only the first {MOST:,} {self._things} were examined: "
         documents = f"{self.documents:,} document{'s' * (self.documents != 1)}"
         sizes = quartiles(self._sizes + Counter([self._size]))
         total = max(self._scripts.total(), 1)
         scripts = [f"{name} {100 * n / total:.1f} %" for name, n in self._scripts.most_common(4) if n >= total / 2000]
         return (
             f"{of}{documents}, {self.sentences:,} {self._things}, {self.words:,} words, {self.characters:,} characters."
-            f" Words in a {self._things[:-1]}: {quartiles(self._lengths)}. {self._things.capitalize()} in a document:"
-            f" {sizes}. Written in {', '.join(scripts) or 'no letters'}."
+            f" Words per {self._things[:-1]}: {quartiles(self._lengths)}. {self._things.capitalize()} per document:"
+            f" {sizes}. Scripts: {', '.join(scripts) or 'none'}."
         )
 
     def _boilerplate(self, many: int) -> tuple[Tally, int]:
-        """Sentences that stand in many documents, those in most first, and their words."""
+        """Sentences that occur in many documents, most frequent first, and their number of words."""
         found = [(self._spread[key] + 1, one) for key, one in self._widespread.items() if self._spread[key] + 1 >= many]
         found.sort(key=lambda counted: -counted[0])
         examples = [example(f"in {n:,} documents", one.sentence.text) for n, one in found[:5]]
@@ -283,7 +278,7 @@ class Survey:
 
 
 class Sample:
-    """Some documents of a stream, each as likely as any other; of long ones, parts."""
+    """A random sample of the documents of a stream; of long ones, parts."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -316,7 +311,7 @@ class Sample:
 
 
 def _stretches(sentences: Iterable[Sentence]) -> Iterator[tuple[list[Sentence], bool]]:
-    """Documents, and whether it is a whole one: a long one comes in parts, so that none is held as a whole."""
+    """Documents, and whether each is whole: a long one comes in parts, so that it is never held in memory."""
     part: list[Sentence] = []
     size = 0
     for sentence in sentences:
@@ -330,7 +325,7 @@ def _stretches(sentences: Iterable[Sentence]) -> Iterator[tuple[list[Sentence], 
 
 
 def _script(words: list[str]) -> str:
-    """The one that most words begin with, by the names of letters: Latin, Hangul, Cyrillic."""
+    """The script of most words, by the names of their first letters: Latin, Hangul, Cyrillic."""
     return Counter(map(_script_of, (word[0] for word in words[:LETTERS]))).most_common(1)[0][0]
 
 
@@ -338,15 +333,3 @@ def _script(words: list[str]) -> str:
 def _script_of(letter: str) -> str:
     name = unicodedata.name(letter, "unknown").split()[0].capitalize()
     return {"Cjk": "Han"}.get(name, name)
-
-
-def quartiles(counted: Counter[int]) -> str:
-    """Of values that were counted: a quarter is at most the first of these, and so on."""
-    if len(counted) == 1:
-        return f"always {max(counted):,}"
-    found: list[str] = []
-    total, below = counted.total(), 0
-    for value in sorted(counted):
-        below += counted[value]
-        found += [f"{value:,}"] * (sum(4 * below >= k * total for k in (1, 2, 3)) - len(found))
-    return f"quartiles {', '.join(found)}, most {max(counted):,}"

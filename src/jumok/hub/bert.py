@@ -1,4 +1,4 @@
-"""BERT as a Hugging Face folder: its names, its config, and which head is which task."""
+"""BERT as a Hugging Face folder: its names and its config, with every head that `transformers` puts on it."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,16 @@ from torch import Tensor
 from jumok.config import Count, Positive, Share
 from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
+from jumok.hub.heads import Heads, class_of, task_of
 from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.bert import BertConfig
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT
 
-TASKS = {
-    "BertModel": "embedding",
-    "BertForPreTraining": "pretraining",
-    "BertForMaskedLM": "pretraining",
-    "BertForSequenceClassification": "classification",
-    "BertForMultipleChoice": "choice",
-    "BertForTokenClassification": "tagging",
-    "BertForQuestionAnswering": "answering",
-}
+ENCODER, PRETRAINING, MASKED_WORDS = "BertModel", "BertForPreTraining", "BertForMaskedLM"
+CLASSIFIER, CHOICE = "BertForSequenceClassification", "BertForMultipleChoice"
+TAGGER, ANSWERS = "BertForTokenClassification", "BertForQuestionAnswering"
+ARCHITECTURES = (ENCODER, PRETRAINING, MASKED_WORDS, CLASSIFIER, CHOICE, TAGGER, ANSWERS)
 PROBLEMS = {
     "class": "single_label_classification",
     "labels": "multi_label_classification",
@@ -105,45 +101,46 @@ class TheirConfig:
 
 
 def open_bert(
-    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path
+    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[BertConfig, dict[str, Tensor], dict[str, Any]]:
     """Config, tensors and facts of a folder, whoever wrote it."""
     theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
     tensors = {_new_name(name): tensor for name, tensor in tensors.items() if not BUFFERS.search(name)}
     # Silent, as folders converted from the authors' own files are, it means a model with all heads or with none.
-    silent = "BertForPreTraining" if "cls.predictions.bias" in tensors else "BertModel"
-    task = TASKS[known_architecture(tree, TASKS, silent, where=folder / CONFIG)]
+    silent = PRETRAINING if "cls.predictions.bias" in tensors else ENCODER
+    architecture = known_architecture(tree, ARCHITECTURES, silent, where=folder / CONFIG)
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
     tied = {"cls.predictions.decoder.weight": prefix + WORDS, "cls.predictions.decoder.bias": "cls.predictions.bias"}
     tensors = without_copies(tensors, tied, where=folder)
-    head = _Head.of(task, tensors, theirs)
+    head = _Head.of(architecture, tensors, theirs)
     if not head.pooler:  # kept by old files of heads that never look at it
         tensors = {name: tensor for name, tensor in tensors.items() if not POOLER.search(name)}
     c = theirs.ours()
     ours = to_ours(tensors, _names(c, theirs.vocab_size, head, prefix), where=folder)
-    facts: dict[str, Any] = {"task": {"kind": task}, "language": "", "max_len": c.max_len}
-    match task:
-        case "embedding":
-            facts["task"]["pooler"] = head.pooler
-        case "pretraining":
-            facts["task"]["next_sentence"] = head.next_sentence
-        case "answering":
+    task: dict[str, Any] = {"kind": task_of(heads, "bert", head.kind)}
+    facts: dict[str, Any] = {"task": task, "language": "", "max_len": c.max_len}
+    match head.kind:
+        case "BertModel":
+            task["pooler"] = head.pooler
+        case "BertForPreTraining":
+            task["next_sentence"] = head.next_sentence
+        case "BertForQuestionAnswering":
             facts["labels"] = list(START_AND_END)
-        case "classification" | "tagging":
+        case "BertForTokenClassification":
             facts["labels"] = theirs.labels(head.n_labels)
-    if task == "classification":
-        facts["task"]["predicts"] = predicts = theirs.predicts(head.n_labels)
-        if predicts == "number":
-            facts["labels"] = []
-        if predicts == "number" and head.n_labels != 1:
-            what = f'problem_type "regression" with {head.n_labels} outputs: jumok predicts one number'
-            raise CheckpointError(what, where=folder / CONFIG, right="a model with one output")
+        case "BertForSequenceClassification":
+            task["predicts"] = predicts = theirs.predicts(head.n_labels)
+            facts["labels"] = [] if predicts == "number" else theirs.labels(head.n_labels)
+            if predicts == "number" and head.n_labels != 1:
+                what = f'problem_type "regression" with {head.n_labels} outputs: jumok predicts one number'
+                hint = "a model with one output"
+                raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.outputs")
     return c, ours, facts
 
 
-def bert_obstacle(task: str, tensors: Iterable[str], tokenizer: Tokenizer) -> str | None:
+def bert_obstacle(task: str, tensors: Iterable[str], tokenizer: Tokenizer, heads: Heads) -> str | None:
     """Why there is no Hugging Face folder for a BERT with these tensors; None if there is."""
-    if task not in TASKS.values():
+    if class_of(heads, task, "bert") not in ARCHITECTURES:
         return f"transformers has no BERT whose task is {task}"
     if any(name.startswith("crf.") for name in tensors):
         return "transformers has no BERT with a CRF"
@@ -153,12 +150,12 @@ def bert_obstacle(task: str, tensors: Iterable[str], tokenizer: Tokenizer) -> st
 
 
 def to_bert(
-    tensors: Mapping[str, Tensor], c: BertConfig, tokenizer: Tokenizer, facts: Mapping[str, Any]
+    tensors: Mapping[str, Tensor], c: BertConfig, tokenizer: Tokenizer, facts: Mapping[str, Any], heads: Heads
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """config.json and the tensors, for `transformers` to open."""
-    task = facts["task"]["kind"]
+    kind = heads[facts["task"]["kind"]]["bert"]
     head = _Head(
-        task,
+        kind,
         pooler=any(name.endswith("pooler.weight") for name in tensors),
         next_sentence="next_sentence.weight" in tensors,
         n_labels=len(tensors.get("output.bias", ())),
@@ -184,13 +181,14 @@ def to_bert(
         "tie_word_embeddings": True,
         "torch_dtype": "float32",
     }
-    if task in ("classification", "tagging"):
-        labels = facts["labels"] or ["LABEL_0"]  # they count outputs by their names, and a number has none
+    if kind in (CLASSIFIER, TAGGER):
+        # They count outputs by their names, and a number has none.
+        labels = facts.get("labels") or [f"LABEL_{i}" for i in range(head.n_labels)]
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
-    if task == "classification":
-        config["problem_type"] = PROBLEMS[facts["task"]["predicts"]]
-    prefix = "" if task == "embedding" else "bert."
+    if kind == CLASSIFIER:
+        config["problem_type"] = PROBLEMS[facts["task"].get("predicts", "class")]
+    prefix = "" if kind == ENCODER else "bert."
     return config, to_theirs(tensors, _names(c, tokenizer.vocab_size, head, prefix))
 
 
@@ -198,36 +196,36 @@ def to_bert(
 class _Head:
     """What stands on the encoder."""
 
-    task: str
+    kind: str
+    """its class there; of masked words, the one that has the second objective, too"""
     pooler: bool
     next_sentence: bool
     n_labels: int
 
     @classmethod
-    def of(cls, task: str, tensors: Mapping[str, Tensor], theirs: TheirConfig) -> "_Head":
-        """By the task, and by what there is: masked-word models were saved with and without the second objective."""
-        next_sentence = task == "pretraining" and NEXT_SENTENCE in tensors
-        match task:
-            case "embedding":
+    def of(cls, architecture: str, tensors: Mapping[str, Tensor], theirs: TheirConfig) -> "_Head":
+        """By its class, and by what there is: masked-word models were saved with and without the second objective."""
+        kind = PRETRAINING if architecture == MASKED_WORDS else architecture
+        next_sentence = kind == PRETRAINING and NEXT_SENTENCE in tensors
+        match kind:
+            case "BertModel":
                 pooler = any(map(POOLER.search, tensors))
-            case "pretraining":
+            case "BertForPreTraining":
                 pooler = next_sentence
             case _:
-                pooler = task in ("classification", "choice")
+                pooler = kind in (CLASSIFIER, CHOICE)
         n_labels = len(theirs.id2label or tensors.get("classifier.bias", torch.empty(0)).flatten())
-        n_labels = {"answering": len(START_AND_END), "choice": 1}.get(task, n_labels)  # whatever id2label has
-        return cls(task, pooler, next_sentence, n_labels)
+        n_labels = {ANSWERS: len(START_AND_END), CHOICE: 1}.get(kind, n_labels)  # whatever id2label has
+        return cls(kind, pooler, next_sentence, n_labels)
 
     @property
     def architecture(self) -> str:
-        if self.task == "pretraining" and not self.next_sentence:
-            return "BertForMaskedLM"
-        return next(name for name, task in TASKS.items() if task == self.task)
+        return MASKED_WORDS if self.kind == PRETRAINING and not self.next_sentence else self.kind
 
 
 def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
     """`prefix` is what their names of the encoder begin with; ours have none where the encoder is the model."""
-    d, e = c.d_model, "" if head.task == "embedding" else "bert."
+    d, e = c.d_model, "" if head.kind == ENCODER else "bert."
     names = [
         Name(f"{e}embedding.weight", prefix + WORDS, (vocab, d)),
         Name(f"{e}positions.weight", f"{prefix}embeddings.position_embeddings.weight", (c.max_len, d)),
@@ -245,16 +243,16 @@ def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
         names += layer_norm(f"{ours}.feed_norm", f"{theirs}.output.LayerNorm", d)
     if head.pooler:
         names += linear(f"{e}pooler", f"{prefix}pooler.dense", d, d)
-    match head.task:
-        case "pretraining":
+    match head.kind:
+        case "BertForPreTraining":
             names += linear("transform", "cls.predictions.transform.dense", d, d)
             names += layer_norm("transform_norm", "cls.predictions.transform.LayerNorm", d)
             names.append(Name("bias", "cls.predictions.bias", (vocab,)))
             if head.next_sentence:
                 names += linear("next_sentence", "cls.seq_relationship", 2, d)
-        case "classification" | "choice" | "tagging":
+        case "BertForSequenceClassification" | "BertForMultipleChoice" | "BertForTokenClassification":
             names += linear("output", "classifier", head.n_labels, d)
-        case "answering":
+        case "BertForQuestionAnswering":
             names += linear("output", "qa_outputs", head.n_labels, d)
     return names
 

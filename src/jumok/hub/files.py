@@ -33,9 +33,10 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"model folder cannot be read: {error}", where=path) from error
+        what = f"model folder cannot be read: {error}"
+        raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
     if not isinstance(value, dict):
-        raise CheckpointError("not a JSON object", where=path)
+        raise CheckpointError("not a JSON object", where=path, code="checkpoint.unreadable")
     return value
 
 
@@ -52,7 +53,8 @@ def known_architecture(tree: dict[str, Any], known: Collection[str], silent: str
     name = str(named[0] if isinstance(named, list) else named)
     if name not in known:
         what = f'jumok has no model for the architecture "{name}"'
-        raise CheckpointError(what, where=where, right=f"one of {', '.join(known)}")
+        hint = f"one of {', '.join(known)}"
+        raise CheckpointError(what, where=where, hint=hint, code="checkpoint.unknown_architecture")
     return name
 
 
@@ -63,7 +65,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         try:
             tensors |= load_file(folder / name)
         except (SafetensorError, OSError) as error:
-            raise CheckpointError(f"model cannot be read: {error}", where=folder / name) from error
+            what = f"model cannot be read: {error}"
+            raise CheckpointError(what, where=folder / name, code="checkpoint.unreadable") from error
     others = {t.dtype for t in tensors.values() if t.is_floating_point() and t.dtype != torch.float32}
     if others:
         names = " and ".join(sorted(str(dtype).removeprefix("torch.") for dtype in others))
@@ -72,7 +75,8 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     for name, tensor in tensors.items():
         if not tensor.sum().isfinite():  # one NaN or infinity is enough, and no other test is as fast
             what = f"{name} has NaN or infinity among its weights"
-            raise CheckpointError(what, where=folder, right="weights of a training that did not diverge")
+            hint = "weights of a training that did not diverge"
+            raise CheckpointError(what, where=folder, hint=hint, code="checkpoint.not_finite")
     return tensors
 
 
@@ -86,16 +90,20 @@ def _weight_files(folder: Path) -> list[str]:
             # An index from elsewhere could name any file of this computer.
             if Path(name).name != name or not name.endswith(".safetensors"):
                 what = f'the index names a file that is no part of the folder: "{name}"'
-                raise CheckpointError(what, where=folder / INDEX, right="file names without a path")
+                hint = "file names without a path"
+                raise CheckpointError(what, where=folder / INDEX, hint=hint, code="checkpoint.index")
         if names:
             return names
-        raise CheckpointError("the index names no files", where=folder / INDEX, right='"weight_map": {tensor: file}')
+        hint = '"weight_map": {tensor: file}'
+        raise CheckpointError("the index names no files", where=folder / INDEX, hint=hint, code="checkpoint.index")
     unsafe = sorted(path.name for pattern in UNSAFE for path in folder.glob(pattern))
     if unsafe:
         raise CheckpointError(
             f"the weights are in {', '.join(unsafe[:3])}: to open such a file is to run what is in it",
             where=folder,
-            right=f"{WEIGHTS}; where you trust the folder, its model class of transformers makes one:"
+            hint=f"{WEIGHTS}; where you trust the folder, its model class of transformers makes one:"
             " from_pretrained(folder).save_pretrained(folder, safe_serialization=True)",
+            code="checkpoint.unsafe",
         )
-    raise CheckpointError("there are no weights", where=folder, right=f"a folder with {WEIGHTS}")
+    hint = f"a folder with {WEIGHTS}"
+    raise CheckpointError("there are no weights", where=folder, hint=hint, code="checkpoint.no_weights")

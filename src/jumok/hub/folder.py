@@ -14,29 +14,25 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from jumok.config import read_config
-from jumok.errors import CheckpointError
+from jumok.decode.options import DecodeConfig
+from jumok.errors import CheckpointError, nearest
+from jumok.files import MANIFEST, verify_folder
 from jumok.hub.bert import bert_obstacle, open_bert, to_bert
 from jumok.hub.files import CONFIG, WEIGHTS, read_json, read_weights, write_json
 from jumok.hub.generation import decoding, generation_config
-from jumok.hub.gpt2 import WRITTEN, gpt2_obstacle, open_gpt2, to_gpt2
+from jumok.hub.gpt2 import gpt2_obstacle, open_gpt2, to_gpt2
+from jumok.hub.heads import Heads, class_of
 from jumok.hub.marian import marian_config, marian_obstacle, open_marian, to_marian
 from jumok.hub.tokenizer import SETTINGS, read_tokenizers, write_tokenizers, wrong_ids
-from jumok.models import BertConfig, GptConfig, ModelConfig, TransformerConfig
+from jumok.models.bert import BertConfig
+from jumok.models.build import ModelConfig
+from jumok.models.gpt import GptConfig
+from jumok.models.seq2seq import Seq2SeqConfig
+from jumok.models.transformer import TransformerConfig
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vocabulary import BERT
 from jumok.version import __version__
 
-FACTS = {
-    "translation": ["source", "target", "decode"],
-    "classification": ["labels"],
-    "tagging": ["labels"],
-    "language_model": ["decode", "max_len"],
-    "pretraining": [],
-    "relation": ["labels"],
-    "choice": [],
-    "answering": [],
-    "embedding": [],
-}
 EMBEDDINGS = ("target_embedding.weight", "reader.embedding.weight", "bert.embedding.weight", "embedding.weight")
 OPENERS: dict[str, Callable[..., tuple[ModelConfig, dict[str, Tensor], dict[str, Any]]]] = {
     "bert": open_bert,
@@ -64,16 +60,16 @@ class _StoredModel:
     model: Annotated[ModelConfig, Field(discriminator="kind")]
 
 
-def obstacle(model: ModelFolder) -> str | None:
+def obstacle(model: ModelFolder, heads: Heads) -> str | None:
     """Why `transformers` cannot open what jumok would write of a model; None if it can."""
     task, tokenizers = model.facts["task"]["kind"], model.tokenizers
     match model.config:
         case BertConfig():
             if model.facts.get("units", {}).get("capitals"):
                 return "its texts have marks of capitals, which no tokenizer there makes"
-            return bert_obstacle(task, model.tensors, tokenizers.source)
+            return bert_obstacle(task, model.tensors, tokenizers.source, heads)
         case GptConfig():
-            return gpt2_obstacle(task)
+            return gpt2_obstacle(task, heads)
         case TransformerConfig() as c:
             two = "Marian has no two vocabularies" if tokenizers.source is not tokenizers.target else None
             return marian_obstacle(c) or two
@@ -81,28 +77,28 @@ def obstacle(model: ModelFolder) -> str | None:
             return "transformers has no recurrent networks"
 
 
-def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
+def write_model(folder: Path, model: ModelFolder, heads: Heads, *, card: str) -> None:
     c, tokenizer = model.config, model.tokenizers.target
-    config, tensors = _in_their_layout(model)
+    config, tensors = _in_their_layout(model, heads)
     config["jumok"] = {**model.facts, "model": asdict(c)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
     write_json(folder / CONFIG, config)
     length = c.max_len if isinstance(c, TransformerConfig | BertConfig | GptConfig) else NO_LIMIT
     if "decode" in model.facts:
-        translates = model.facts["task"]["kind"] == "translation"
+        translates = isinstance(c, TransformerConfig | Seq2SeqConfig)
         generation = generation_config(model.facts["decode"], tokenizer, max_length=length, translates=translates)
         write_json(folder / GENERATION, generation)
     write_tokenizers(folder, model.tokenizers, max_length=length)
     (folder / CARD).write_text(card, "utf-8")
 
 
-def _in_their_layout(model: ModelFolder) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """config.json and tensors as `transformers` has them, or as only jumok does."""
     c, tokenizer = model.config, model.tokenizers.target
-    if obstacle(model) is None:
+    if obstacle(model, heads) is None:
         match c:
             case BertConfig():
-                return to_bert(model.tensors, c, tokenizer, model.facts)
+                return to_bert(model.tensors, c, tokenizer, model.facts, heads)
             case GptConfig():
                 return to_gpt2(model.tensors, c, tokenizer)
             case TransformerConfig():
@@ -110,36 +106,42 @@ def _in_their_layout(model: ModelFolder) -> tuple[dict[str, Any], dict[str, Tens
     return {"model_type": f"jumok-{c.kind}"}, dict(model.tensors)
 
 
-def read_model(folder: Path) -> ModelFolder:
+def read_model(folder: Path, heads: Heads) -> ModelFolder:
+    """A folder of ours, or one from elsewhere; its task is the one that it names, or that its head is for."""
     tree = read_json(folder / CONFIG)
-    own = _own_facts(tree, folder) if "jumok" in tree else None
+    own = _own_facts(tree, folder, heads) if "jumok" in tree else None
     kind = str(tree.get("model_type"))
     if own is None and kind not in OPENERS:
         what = f'jumok has no model of the type "{kind}"'
-        raise CheckpointError(what, where=folder / CONFIG, right=f"one of {', '.join(OPENERS)}")
+        hint = f"one of {', '.join(OPENERS)}"
+        raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.unknown_model")
     c: ModelConfig | None = None
     tensors, facts = read_weights(folder), own or {}
     if kind in OPENERS:
-        c, tensors, facts = OPENERS[kind](tree, tensors, folder)
-    if own is None or not _still_true(own, facts):
-        facts = _made_up_facts(facts, tree, folder)
-    else:
+        c, tensors, facts = OPENERS[kind](tree, tensors, folder, heads)
+    if own is not None and (c is None or _still_true(own, facts, c.kind, heads)):
         facts, c = own, _own_config(own, folder)
-    assert c is not None
+    else:
+        assert c is not None
+        facts = _made_up_facts(facts, c, tree, folder)
     tokenizers = read_tokenizers(folder)
     _refuse_other_tokenizer(c, tensors, tokenizers, folder)
     return ModelFolder(c, tensors, tokenizers, facts)
 
 
-def _own_facts(tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _own_facts(tree: dict[str, Any], folder: Path, heads: Heads) -> dict[str, Any]:
     facts = tree["jumok"]
     wanted = ["version", "task", "model"]
-    if isinstance(facts, dict) and isinstance(facts.get("task"), dict):
-        wanted += FACTS.get(str(facts["task"].get("kind")), ["task.kind"])
     missing = [key for key in wanted if key not in facts] if isinstance(facts, dict) else wanted
+    if not missing and not (isinstance(facts["task"], dict) and isinstance(facts["task"].get("kind"), str)):
+        missing = ["task.kind"]
     if missing:
         what = f'not a model that jumok wrote: model_type "{tree.get("model_type")}" without jumok.{missing[0]}'
-        raise CheckpointError(what, where=folder / CONFIG)
+        raise CheckpointError(what, where=folder / CONFIG, code="checkpoint.not_ours")
+    if (task := facts["task"]["kind"]) not in heads:
+        what = f'jumok has no task "{task}", which version {facts["version"]} is said to have trained this model for'
+        hint = nearest(task, heads) or f"a version of jumok that has it; this one has {', '.join(heads)}"
+        raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.unknown_task")
     return dict(facts)
 
 
@@ -155,23 +157,27 @@ def _own_config(facts: dict[str, Any], folder: Path) -> ModelConfig:
     ).model
 
 
-def _still_true(own: dict[str, Any], said: dict[str, Any]) -> bool:
+def _still_true(own: dict[str, Any], said: dict[str, Any], kind: str, heads: Heads) -> bool:
     """Whether jumok's facts agree with the rest of config.json: who trains our model on elsewhere keeps them in it."""
-    if said["task"]["kind"] == "language_model" and own["task"]["kind"] in WRITTEN:
-        return True  # a network that writes does not say what
+    ours, theirs = own["task"]["kind"], said["task"]["kind"]
     same_task = all(own["task"].get(key) == value for key, value in said["task"].items())
+    if ours != theirs:  # two tasks may share a head: a network that writes does not say what
+        same_task = class_of(heads, ours, kind) == class_of(heads, theirs, kind)
     return same_task and ("labels" not in said or own.get("labels", said["labels"]) == said["labels"])
 
 
-def _made_up_facts(facts: dict[str, Any], tree: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _made_up_facts(facts: dict[str, Any], c: ModelConfig, tree: dict[str, Any], folder: Path) -> dict[str, Any]:
     """What jumok would have written of a folder from elsewhere."""
     facts = {"version": __version__, **facts}
-    task = facts["task"]["kind"]
-    if "decode" in FACTS[task]:
+    translates = isinstance(c, TransformerConfig)
+    if translates or isinstance(c, GptConfig):
         generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
         # Old folders say it in config.json.
-        facts["decode"] = decoding({**tree, **generation}, translates=task == "translation")
-    if task == "translation":
+        facts["decode"] = decoding({**tree, **generation}, translates=translates)
+        place = folder / (GENERATION if generation else CONFIG)
+        what = "how it decodes"
+        read_config(DecodeConfig, facts["decode"], what=what, where=place, path="decode", error=CheckpointError)
+    if translates:
         settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
         facts |= {side: str(settings.get(f"{side}_lang") or "") for side in ("source", "target")}
     return facts
@@ -182,7 +188,7 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
     target = tokenizers.target
     embedding = next((name for name in EMBEDDINGS if name in tensors), None)
     if embedding is None:
-        raise CheckpointError("the model has no embeddings", where=folder / WEIGHTS)
+        raise CheckpointError("the model has no embeddings", where=folder / WEIGHTS, code="checkpoint.no_embeddings")
     rows = tensors[embedding].shape[0]
     wrong = None
     if rows != target.vocab_size:
@@ -195,4 +201,21 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
         # As GPT-2's does; jumok's GPT knows no vocabulary, and starts from its last row.
         wrong = f"a text begins with piece {target.start_id} ({target.layout.start}), which is not the last one"
     if wrong:
-        raise CheckpointError(wrong, where=folder, right="the tokenizer that the model was trained with")
+        hint = "the tokenizer that the model was trained with"
+        raise CheckpointError(wrong, where=folder, hint=hint, code="checkpoint.other_vocabulary")
+
+
+def model_folder(path: Path) -> Path:
+    """The model of a run, or a model folder itself; its files are those that were written."""
+    folder = path / "model" if (path / "model").is_dir() else path
+    if not (folder / "config.json").exists():
+        unfinished = (path / "checkpoints").is_dir()
+        raise CheckpointError(
+            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
+            where=path,
+            hint="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
+            code="checkpoint.unfinished" if unfinished else "checkpoint.no_model",
+        )
+    if (folder / MANIFEST).exists():
+        verify_folder(folder)
+    return folder

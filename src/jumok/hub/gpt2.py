@@ -15,12 +15,12 @@ from torch import Tensor
 
 from jumok.config import Count, Positive, Share
 from jumok.hub.files import CONFIG, known_architecture, read_known
+from jumok.hub.heads import Heads, class_of, task_of
 from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.gpt import GptConfig
 from jumok.text.tokenizer import Tokenizer
 
 ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
-WRITTEN = ("language_model", "classification")  # a label is a text too, and is written like any other
 BUFFERS = re.compile(r"\.attn\.(bias|masked_bias)$")  # the causal mask, as old files keep it
 QKV = "self_attention.w_qkv"
 LINEAR = re.compile(r"\.w_\w+\.weight$")
@@ -72,7 +72,7 @@ class TheirConfig:
 
 
 def open_gpt2(
-    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path
+    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[GptConfig, dict[str, Tensor], dict[str, Any]]:
     """Config, tensors and facts of a folder, whoever wrote it."""
     known_architecture(tree, ARCHITECTURES, ARCHITECTURES[0], where=folder / CONFIG)
@@ -83,13 +83,13 @@ def open_gpt2(
     prefix = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
     tensors = without_copies(tensors, {"lm_head.weight": f"{prefix}wte.weight"}, where=folder)
     found = to_ours(tensors, _names(c, theirs.vocab_size, prefix), where=folder)
-    facts = {"task": {"kind": WRITTEN[0]}, "language": "", "max_len": c.max_len}
+    facts = {"task": {"kind": task_of(heads, "gpt", ARCHITECTURES[0])}, "language": "", "max_len": c.max_len}
     return c, _apart(found), facts
 
 
-def gpt2_obstacle(task: str) -> str | None:
+def gpt2_obstacle(task: str, heads: Heads) -> str | None:
     """Why there is no Hugging Face folder for a GPT; None if there is."""
-    return None if task in WRITTEN else f"transformers has no GPT-2 whose task is {task}"
+    return None if class_of(heads, task, "gpt") in ARCHITECTURES else f"transformers has no GPT-2 whose task is {task}"
 
 
 def to_gpt2(

@@ -18,6 +18,7 @@ from torch import Tensor
 from jumok.config import Count, Share
 from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
+from jumok.hub.heads import Heads, task_of
 from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
 from jumok.models.transformer import TransformerConfig
 from jumok.nn.positions import sinusoids
@@ -90,14 +91,14 @@ class TheirConfig:
 
 
 def open_marian(
-    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path
+    tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
     """Config, tensors and facts of a folder, whoever wrote it."""
     known_architecture(tree, ARCHITECTURES, ARCHITECTURES[0], where=folder / CONFIG)
     theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
     c = theirs.ours()
     ours = from_marian(tensors, c, vocab_size=theirs.vocab_size, where=folder)
-    return c, ours, {"task": {"kind": "translation"}}
+    return c, ours, {"task": {"kind": task_of(heads, "transformer", ARCHITECTURES[0])}}
 
 
 def marian_obstacle(c: TransformerConfig) -> str | None:
@@ -136,13 +137,15 @@ def from_marian(
     for name in POSITIONS:
         table = tensors.pop(name, None)
         if table is not None and not _is_sinusoidal(table, c.d_model, order):
-            raise CheckpointError(f"{name} is not sinusoidal", where=where, right="positions as in the paper")
+            hint = "positions as in the paper"
+            raise CheckpointError(f"{name} is not sinusoidal", where=where, hint=hint, code="checkpoint.positions")
     bias = tensors.pop(LOGITS_BIAS, torch.zeros(1, 1))
     if bias.flatten()[:-1].count_nonzero():  # the last is that of <pad>, which is never predicted
         raise CheckpointError(
             f"{LOGITS_BIAS} is not zero: jumok's output layer is the embedding matrix and has no bias",
             where=where,
-            right="a model that was trained without a bias of the output",
+            hint="a model that was trained without a bias of the output",
+            code="checkpoint.output_bias",
         )
     back = order.argsort()
     named = to_ours(tensors, _names(c, vocab_size), where=where)

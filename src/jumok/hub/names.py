@@ -55,7 +55,8 @@ def to_ours(tensors: Mapping[str, Tensor], names: Iterable[Name], *, where: Path
         raise CheckpointError(
             f"the weights do not fit config.json: {'; '.join(wrong[:SHOWN])}{more}",
             where=where,
-            right="weights and config.json of one model",
+            hint="weights and config.json of one model",
+            code="checkpoint.tensors",
         )
     return {name.ours: tensors[name.theirs] for name in expected.values()}
 
@@ -76,6 +77,7 @@ def without_copies(tensors: Mapping[str, Tensor], copies: Mapping[str, str], *, 
             raise CheckpointError(
                 f"{copy} is not {original}: jumok has one tensor for both",
                 where=where,
-                right="a model whose embeddings are tied",
+                hint="a model whose embeddings are tied",
+                code="checkpoint.not_tied",
             )
     return kept

@@ -65,8 +65,9 @@ def read_tokenizers(folder: Path) -> Tokenizers:
         raise CheckpointError(
             f"the vocabulary is in {' and '.join(others)}, which jumok does not read" if others else f"no {JOINT}",
             where=folder,
-            right=f"{JOINT}, which AutoTokenizer of transformers writes where it can:"
+            hint=f"{JOINT}, which AutoTokenizer of transformers writes where it can:"
             " from_pretrained(folder).save_pretrained(folder)",
+            code="checkpoint.no_vocabulary",
         )
     return Tokenizers(joint, joint)
 
@@ -89,14 +90,17 @@ def _from_words(folder: Path) -> Tokenizer:
     try:
         pieces = path.read_text("utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:
-        raise CheckpointError(f"vocabulary cannot be read: {error}", where=path) from error
+        what = f"vocabulary cannot be read: {error}"
+        raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if settings.get("do_basic_tokenize", True) is not True:
         what = "do_basic_tokenize is off: words would be cut out of the text in another way than BERT's"
-        raise CheckpointError(what, where=folder / SETTINGS, right=f"a {JOINT} that says how")
+        hint = f"a {JOINT} that says how"
+        raise CheckpointError(what, where=folder / SETTINGS, hint=hint, code="checkpoint.pretokenizer")
     if missing := [token for token in BERT.specials if token not in pieces]:
         what = f"vocabulary lacks special pieces: {', '.join(missing)}"
-        raise CheckpointError(what, where=path, right="the vocabulary that the model was trained with")
+        hint = "the vocabulary that the model was trained with"
+        raise CheckpointError(what, where=path, hint=hint, code="checkpoint.special_pieces")
     backend = tokenizers.Tokenizer(
         models.WordPiece(
             vocab={piece: i for i, piece in enumerate(pieces)},

@@ -61,8 +61,16 @@ class Gpt(nn.Module):
             if name.endswith(("w_o.weight", "w_2.weight")):
                 nn.init.normal_(weight, std=0.02 * (2 * c.n_layers) ** -0.5)
 
-    def forward(self, ids: Tensor, *, positions: Tensor | None = None, sees: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        *,
+        positions: Tensor | None = None,
+        sees: Tensor | None = None,
+        weights: list[Tensor] | None = None,
+    ) -> Tensor:
         """ids [B, S] beginning with the start; hidden states [B, S, D]. Padding stands to the right, out of sight.
+        A list is filled with every layer's attention [B, H, S, S].
 
         Where several texts go on from one beginning, each has its own positions [B, S], and sees [B, S, S] keeps them
         apart.
@@ -70,7 +78,7 @@ class Gpt(nn.Module):
         s = ids.shape[1]
         x = self._embed(ids, self.positions(0, s) if positions is None else self.positions.embedding(positions))
         mask = causal_mask(s, s, device=ids.device) if sees is None else sees[:, None]
-        hidden: Tensor = self.stack(x, mask)[0]
+        hidden: Tensor = self.stack(x, mask, self_weights=weights)[0]
         return hidden
 
     def start(self, rows: int) -> GptState:

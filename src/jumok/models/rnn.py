@@ -8,9 +8,10 @@ B batch, S positions, H d_hidden, L labels. Masks are bool, True = a real positi
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from jumok.config import Count, Share
@@ -36,7 +37,7 @@ class RnnConfig:
     """on embeddings, between layers, and on what is classified"""
     pool: Literal["last", "mean", "attention"] = "last"
     """classification: what stands for the text: the last state, the mean of all, or their sum weighted by attention"""
-    features: FeaturesConfig | None = None
+    features: Annotated[FeaturesConfig, Field(discriminator="kind")] | None = None
     """of a trained ELMo or BERT whose layers are read beside the embeddings; the recipe's `features` names its run, and
     fills this in"""
 

@@ -6,12 +6,11 @@ and nothing of a user's matplotlib settings is read. Every `draw_…` writes its
 
 from jumok.picture.attention import draw_alignment, draw_words
 from jumok.picture.curves import draw_bleu_by_length, draw_curves
-from jumok.picture.marks import MOST_PASSAGES, Passage, draw_marks
+from jumok.picture.marks import MOST_PASSAGES, draw_marks
 from jumok.picture.surface import find_families, refuse_undrawable
 
 __all__ = [
     "MOST_PASSAGES",
-    "Passage",
     "draw_alignment",
     "draw_bleu_by_length",
     "draw_curves",

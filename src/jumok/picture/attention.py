@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from jumok.picture.surface import drawing, visible
 from jumok.text.vocabulary import EOS, SPACE, WORDPIECE_PREFIX
@@ -12,14 +12,24 @@ if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
-    from jumok.predictor import Alignment
+
+class Alignment(Protocol):
+    """What was read, what was written, and a row of weights over the one for each piece of the other."""
+
+    @property
+    def source(self) -> Sequence[str]: ...
+    @property
+    def target(self) -> Sequence[str]: ...
+    @property
+    def weights(self) -> Sequence[Sequence[float]]: ...
+
 
 LONGEST_LABEL = 24
 END = "⏎"
 SHADES = ("white", "#6baed6", "#08306b")
 
 
-def draw_alignment(alignment: "Alignment", path: Path) -> "Figure":
+def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
     """A row for each written piece, a column for each piece that was read, the darker the more it was looked at."""
     source, target = ([_label(piece) for piece in pieces] for pieces in (alignment.source, alignment.target))
     with drawing(path, source + target) as figure:

@@ -35,7 +35,9 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
             for name, value in event["scores"].items():
                 scores.setdefault(name, {})[event["step"]] = value
     if not losses:
-        raise InputError("no training steps to draw", where=path, right="the events of a run that has begun")
+        raise InputError(
+            "no training steps to draw", where=path, hint="the events of a run that has begun", code="input.empty"
+        )
     majorities = {name: scores.pop(name) for name in [*scores] if name.endswith(MAJORITY)}
     with drawing(path, list(scores)) as figure:
         panels = 1 + len(scores)
@@ -80,7 +82,9 @@ def draw_bleu_by_length(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: P
     """BLEU with its 95 % interval by source length: of each run the entries `bleu_by_source_words` of scores.json."""
     buckets = sorted({_bucket(score["name"], path) for scores in runs.values() for score in scores})
     if not buckets:
-        raise InputError("no BLEU by source length to draw", where=path, right="scores of runs that translate")
+        raise InputError(
+            "no BLEU by source length to draw", where=path, hint="scores of runs that translate", code="input.empty"
+        )
     sizes: dict[tuple[int, float], set[int]] = {bucket: set() for bucket in buckets}
     with drawing(path, list(runs)) as figure:
         figure.set_size_inches(max(5.0, 1.3 * len(buckets) + 1.5), 3.8)
@@ -133,5 +137,10 @@ def _bucket(name: str, path: Path) -> tuple[int, float]:
     """The fewest and most words of `bleu_11_to_20_words` or `bleu_51_or_more_words`."""
     found = re.fullmatch(r"bleu_(\d+)_(?:to_(\d+)|or_more)_words", name)
     if not found:
-        raise InputError(f"not BLEU by source length: {name}", where=path, right="e.g. bleu_11_to_20_words")
+        raise InputError(
+            f"not BLEU by source length: {name}",
+            where=path,
+            hint="e.g. bleu_11_to_20_words",
+            code="input.unknown_score",
+        )
     return int(found[1]), float(found[2] or "inf")

@@ -8,17 +8,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from jumok.errors import InputError
 from jumok.picture.surface import drawing, without_glyph
 from jumok.picture.typesetting import Piece, Typesetter, show
+from jumok.text.span import Span
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from jumok.tasks.relater import Relation
-    from jumok.tasks.tagger import Found
 
 # All lengths are in points.
 ROOM = 560.0  # about 90 characters
@@ -38,14 +36,30 @@ Key = tuple[int, int, str]
 """What makes an entity one and the same: its first character, the one after its last, its type."""
 
 
-@dataclass(frozen=True, slots=True)
-class Passage:
-    """A text, what was found in it, and a title that may be empty."""
+class Relation(Protocol):
+    """What holds between two entities."""
 
-    text: str
-    entities: Sequence["Found"]
-    relations: Sequence["Relation"] = ()
-    title: str = ""
+    @property
+    def head(self) -> Span: ...
+    @property
+    def tail(self) -> Span: ...
+    @property
+    def label(self) -> str: ...
+    @property
+    def probability(self) -> float: ...
+
+
+class Passage(Protocol):
+    """A text with what was found in it; tasks/passage.py has the class."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def title(self) -> str: ...
+    @property
+    def entities(self) -> Sequence[Span]: ...
+    @property
+    def relations(self) -> Sequence[Relation]: ...
 
 
 @dataclass(slots=True)
@@ -71,7 +85,7 @@ class _Mark:
 def draw_marks(passages: Sequence[Passage], path: Path) -> "Figure":
     """The texts one below the other, wrapped, with their entities and relations; above them the types, with counts."""
     if not passages:
-        raise InputError("no text to draw", where=path, right="at least one")
+        raise InputError("no text to draw", where=path, hint="at least one", code="input.empty")
     counts = Counter(kind for passage in passages for _, _, kind in _labels(passage))
     colours = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(sorted(counts))}
     written = [*counts, *(text for passage in passages for text in _written(passage))]
@@ -92,7 +106,7 @@ def _written(passage: Passage) -> Iterator[str]:
     yield from (relation.label for relation in passage.relations)
 
 
-def _key(entity: "Found") -> Key:
+def _key(entity: Span) -> Key:
     return entity.start, entity.end, entity.label or UNTYPED
 
 
@@ -118,9 +132,13 @@ def _stack(marks: Sequence[_Mark]) -> None:
 def _too_tall(passages: Sequence[Passage], fit: int, path: Path) -> InputError:
     if not fit:
         what = f"a text of {len(passages[0].text):,} characters is too long for one picture"
-        return InputError(what, where=path, right=f"parts of {LONG_TEXT:,} characters or so, in several pictures")
-    right = f"several pictures: {'the first text fits' if fit == 1 else f'the first {fit} fit'} into one"
-    return InputError(f"{len(passages):,} texts are too many for one picture", where=path, right=right)
+        return InputError(
+            what, where=path, hint=f"parts of {LONG_TEXT:,} characters or so, in several pictures", code="input.picture"
+        )
+    hint = f"several pictures: {'the first text fits' if fit == 1 else f'the first {fit} fit'} into one"
+    return InputError(
+        f"{len(passages):,} texts are too many for one picture", where=path, hint=hint, code="input.picture"
+    )
 
 
 def _mixed(colour: str, other: str, share: float) -> tuple[float, ...]:
@@ -195,7 +213,7 @@ class _Sheet:
         self._box(mark.left, mark.right, low, low + BAR, colour)
         self._write(mark.label_left, mark.label, SMALL, _mixed(colour, "black", 0.45), lift=low - SMALL)
 
-    def _draw_relations(self, relations: Sequence["Relation"]) -> None:
+    def _draw_relations(self, relations: Sequence[Relation]) -> None:
         """Heads, labels and tails in three columns, with an arrow from each head to its tail."""
         sides = [tuple(self._name(side) for side in (relation.head, relation.tail)) for relation in relations]
         labels = [f"{self.type.shown(relation.label)}  {relation.probability:.2f}" for relation in relations]
@@ -216,13 +234,13 @@ class _Sheet:
             self._write(x, label, ROW)
             self.y -= 1.8 * ROW
 
-    def _write_name(self, x: float, name: str, entity: "Found") -> float:
+    def _write_name(self, x: float, name: str, entity: Span) -> float:
         end = x + self.type.width(name, ROW)
         self._tint(x - 2, end + 2, ROW, _key(entity)[2])
         self._write(x, name, ROW)
         return end
 
-    def _name(self, entity: "Found") -> str:
+    def _name(self, entity: Span) -> str:
         name = self.type.shown(" ".join(entity.text.split()))
         return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
 

@@ -51,11 +51,11 @@ def refuse_undrawable(path: Path) -> None:
     """Say before the work begins what would stop a picture at its end: a suffix, or matplotlib that is not there."""
     if path.suffix.lower() not in SUFFIXES:
         what = f"no pictures of the kind {path.suffix}" if path.suffix else "a picture needs a suffix"
-        raise InputError(what, where=path, right="a name that ends in .png or .svg")
+        raise InputError(what, where=path, hint="a name that ends in .png or .svg", code="input.picture_kind")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise InputError("matplotlib is not installed", right="pip install 'jumok[plot]'") from error
+        raise InputError("matplotlib is not installed", hint="pip install 'jumok[plot]'", code="input.extra") from error
 
 
 def find_families(text: str) -> list[str]:
@@ -84,7 +84,8 @@ def _families_for(characters: frozenset[str]) -> tuple[str, ...]:
     hangul = any("HANGUL" in unicodedata.name(c, "") for c in missing)
     raise InputError(
         f"no installed font has {', '.join(names[:10])}{more}",
-        right=f"a font that has them, e.g. `apt-get install {'fonts-nanum' if hangul else 'fonts-noto'}`",
+        hint=f"a font that has them, e.g. `apt-get install {'fonts-nanum' if hangul else 'fonts-noto'}`",
+        code="input.no_font",
     )
 
 
@@ -166,8 +167,8 @@ def drawing(path: Path, texts: Sequence[str], *, hinted: bool = True) -> "Iterat
         area = box.width * box.height
         dpi = min(DPI, max(MIN_DPI, sqrt(MANY_PIXELS / area)))
         if kind == "png" and area * dpi**2 > MAX_PIXELS:
-            right = f"a shorter text, or a drawing that can be enlarged: {path.with_suffix('.svg').name}"
-            raise InputError("too much for a picture of pixels", where=path, right=right)
+            hint = f"a shorter text, or a drawing that can be enlarged: {path.with_suffix('.svg').name}"
+            raise InputError("too much for a picture of pixels", where=path, hint=hint, code="input.picture")
         path.parent.mkdir(parents=True, exist_ok=True)
         building = path.with_name(f"{path.name}.tmp-{os.getpid()}")
         try:

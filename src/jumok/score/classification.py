@@ -101,7 +101,11 @@ def temperature_for(logits: ArrayLike, gold: ArrayLike) -> float:
     scores, labels = np.asarray(logits, dtype=np.float64), np.asarray(gold)
     require_pairs(scores, labels, what="rows of logits", of="labels")
     if not np.isfinite(scores).all():
-        raise DataError("logits that are not finite have no temperature", right="finite numbers, [examples, labels]")
+        raise DataError(
+            "logits that are not finite have no temperature",
+            hint="finite numbers, [examples, labels]",
+            code="data.not_finite",
+        )
     above_gold = scores - np.take_along_axis(scores, labels[:, None], axis=1)
     if not above_gold.any():
         return 1.0  # every T is as good
@@ -124,7 +128,9 @@ def temperature_for_labels(logits: ArrayLike, gold: ArrayLike) -> float:
     """The same for sigmoid(logits / T) of any number of labels, [n, L]: each is a choice between its logit and 0."""
     scores, true = np.asarray(logits, dtype=np.float64), np.asarray(gold, dtype=np.bool_)
     if scores.shape != true.shape:
-        raise DataError(f"logits of shape {scores.shape} for labels of shape {true.shape}", right="the same shape")
+        raise DataError(
+            f"logits of shape {scores.shape} for labels of shape {true.shape}", hint="the same shape", code="data.shape"
+        )
     choices = np.stack([np.zeros(scores.size), scores.ravel()], axis=1)
     return temperature_for(choices, true.ravel().astype(int))
 

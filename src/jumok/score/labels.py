@@ -45,7 +45,7 @@ def _metrics(predicted: Labels, gold: Labels, names: Sequence[str] = ()) -> list
     said, true = np.asarray(predicted, dtype=np.bool_), np.asarray(gold, dtype=np.bool_)
     if said.shape != true.shape or true.ndim != 2 or true.size == 0:
         what = f"predicted labels of shape {said.shape} for labels of shape {true.shape}"
-        raise DataError(what, right="[examples, labels], the same for both, and at least one of each")
+        raise DataError(what, hint="[examples, labels], the same for both, and at least one of each", code="data.shape")
     by_label = label_statistics(said.astype(np.float64), true.astype(np.float64))
     return [
         Metric("micro_f1", by_label, micro_f1_from),

@@ -77,7 +77,9 @@ def _metrics(predicted: Numbers, gold: Numbers) -> list[Metric]:
     require_pairs(predicted, gold, of="numbers")
     x, y = np.asarray(predicted, dtype=np.float64), np.asarray(gold, dtype=np.float64)
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
-        raise DataError("a number to score is not finite", right="finite numbers, predicted and gold")
+        raise DataError(
+            "a number to score is not finite", hint="finite numbers, predicted and gold", code="data.not_finite"
+        )
     return [
         Metric("pearson", correlation_statistics(x, y), correlation_from),
         Metric("spearman", correlation_statistics(ranks(x), ranks(y)), correlation_from),

@@ -94,7 +94,9 @@ def _relations(sides: Sequence[Sequence[str]], no_relation: str | None, relation
         return sorted(occurring)
     known = [name for name in dict.fromkeys(map(relation_of, relations)) if name != no_relation]
     if unknown := sorted(occurring - set(known)):
-        raise DataError(f"no such relation: {', '.join(unknown)}", right=f"one of {', '.join(known)}")
+        raise DataError(
+            f"no such relation: {', '.join(unknown)}", hint=f"one of {', '.join(known)}", code="data.unknown_label"
+        )
     return known
 
 

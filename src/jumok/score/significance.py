@@ -22,11 +22,17 @@ class Score:
     """A number never travels without its interval."""
 
     name: str
+    """the metric"""
     value: float
+    """of all examples together"""
     low: float
+    """the lower end of its 95 % interval"""
     high: float
+    """the upper end"""
     n: int
+    """examples"""
     signature: str
+    """how it was computed"""
 
     def plain(self) -> dict[str, Any]:
         """For JSON, without digits that mean nothing."""
@@ -38,14 +44,23 @@ class Comparison:
     """System b against system a on the same examples; `difference` is b - a, inside `low` … `high`."""
 
     metric: str
+    """what is compared"""
     a: float
+    """the first system's score"""
     b: float
+    """the second system's"""
     difference: float
+    """b - a"""
     low: float
+    """the lower end of its 95 % interval"""
     high: float
+    """the upper end"""
     p_value: float
+    """how often chance alone would make as large a difference"""
     n: int
+    """examples"""
     test: str
+    """how it was computed"""
 
 
 class Metric(NamedTuple):
@@ -125,7 +140,8 @@ def compare(
     if a.shape != b.shape:
         raise DataError(
             f"the systems to compare have statistics of different shapes, {a.shape} and {b.shape}",
-            right="both systems scored on the same examples, in the same order",
+            hint="both systems scored on the same examples, in the same order",
+            code="data.shape",
         )
     examples, width = a.shape
     both = np.hstack([a, b])
@@ -180,7 +196,11 @@ def comparisons_of(a: Iterable[Metric], b: Iterable[Metric], *, samples: int, se
 def require_pairs(predicted: Sized, gold: Sized, *, what: str = "predictions", of: str = "examples") -> None:
     """One prediction for each, and something to score."""
     if len(predicted) != len(gold) or len(gold) == 0:
-        raise DataError(f"{len(predicted)} {what} for {len(gold)} {of}", right="one for each, and at least one")
+        raise DataError(
+            f"{len(predicted)} {what} for {len(gold)} {of}",
+            hint="one for each, and at least one",
+            code="data.counts" if len(predicted) != len(gold) else "data.empty",
+        )
 
 
 def _weighted_sums(statistics: Values, samples: int, draw: Callable[[int], Values]) -> Values:
@@ -193,7 +213,8 @@ def _checked(statistics: Statistics) -> Values:
     if statistics.ndim != 2 or len(statistics) == 0:
         raise DataError(
             f"statistics of shape {statistics.shape} cannot be scored",
-            right="[examples, k] with at least one example",
+            hint="[examples, k] with at least one example",
+            code="data.shape",
         )
     # Counts stay exact in float64 up to 2**53, and only floats get a fast matrix product.
     return statistics.astype(np.float64, copy=False)

@@ -15,29 +15,10 @@ from jumok.score.significance import (
     scores_of,
     values_of,
 )
+from jumok.text.tags import Place, spans
 
-Span = tuple[str, int, int]
-"""type, first word (or character), the one after the last"""
-
-Spans = Sequence[Sequence[Span]]
+Spans = Sequence[Sequence[Place]]
 Tags = Sequence[Sequence[str]]
-
-
-def spans(tags: Sequence[str]) -> list[Span]:
-    """The spans that IOB, IOB2 or IOBES tags mark; one that begins with I- is a span all the same, as in conlleval."""
-    found: list[Span] = []
-    start, before, kind = 0, "O", ""
-    for i, tag in enumerate([*tags, "O"]):
-        prefix, _, now = tag.partition("-")
-        if prefix not in ("B", "I", "E", "S"):
-            prefix, now = "O", ""
-        goes_on = before in ("B", "I") and prefix in ("I", "E") and now == kind
-        if before != "O" and not goes_on:
-            found.append((kind, start, i))
-        if prefix != "O" and not goes_on:
-            start = i
-        before, kind = prefix, now
-    return found
 
 
 def span_statistics(predicted: Spans, gold: Spans) -> Values:

@@ -44,7 +44,8 @@ def bleu_statistics(
     if tokenize not in OFFLINE_TOKENIZERS:
         raise InputError(
             f"BLEU cannot be computed offline with tokenizer {tokenize!r}",
-            right="one of " + ", ".join(OFFLINE_TOKENIZERS),
+            hint="one of " + ", ".join(OFFLINE_TOKENIZERS),
+            code="input.tokenizer",
         )
     # The effective order changes the score of a sentence but not its counts; without it sacrebleu warns.
     metric = BLEU(lowercase=lowercase, tokenize=tokenize, effective_order=True, force=True)
@@ -179,7 +180,8 @@ def bleu_by_length(
     if len(sources) != len(references):
         raise DataError(
             f"{len(sources)} sources, but {len(references)} references",
-            right="one source for every reference, line by line",
+            hint="one source for every reference, line by line",
+            code="data.counts",
         )
     cased, lowered, *_ = _metrics(target_language, samples=samples, seed=seed)
     bleu = lowered if lowercase else cased
@@ -279,8 +281,9 @@ def _pairs(hypotheses: Sequence[str], references: Sequence[str]) -> list[tuple[s
     if len(hypotheses) != len(references):
         raise DataError(
             f"{len(hypotheses)} hypotheses, but {len(references)} references",
-            right="one hypothesis for every reference, line by line",
+            hint="one hypothesis for every reference, line by line",
+            code="data.counts",
         )
     if not hypotheses:
-        raise DataError("there are no translations to score", right="at least one line")
+        raise DataError("there are no translations to score", hint="at least one line", code="data.empty")
     return list(zip(hypotheses, references, strict=True))

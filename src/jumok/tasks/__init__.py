@@ -1,1 +1,33 @@
-"""What an example, a batch, a loss and a prediction are."""
+"""The tasks: `TASKS` is the only table of them, and each has a folder of its own."""
+
+from jumok.errors import CheckpointError
+from jumok.tasks.answering import AnsweringKind
+from jumok.tasks.choice import ChoiceKind
+from jumok.tasks.classification import ClassificationKind
+from jumok.tasks.language_model import LanguageModelKind
+from jumok.tasks.pretraining import EmbeddingKind, PretrainingKind
+from jumok.tasks.protocol import TaskKind
+from jumok.tasks.relation import RelationKind
+from jumok.tasks.tagging import TaggingKind
+from jumok.tasks.translation import TranslationKind
+
+TASKS: tuple[TaskKind, ...] = (
+    TranslationKind(),
+    LanguageModelKind(),
+    PretrainingKind(),
+    EmbeddingKind(),
+    ClassificationKind(),
+    TaggingKind(),
+    RelationKind(),
+    AnsweringKind(),
+    ChoiceKind(),
+)
+
+
+def task_named(name: str, *, where: object = None) -> TaskKind:
+    for task in TASKS:
+        if task.name == name:
+            return task
+    known = ", ".join(task.name for task in TASKS)
+    place = None if where is None else str(where)
+    raise CheckpointError(f'no task is called "{name}"', where=place, hint=f"one of {known}", code="task.unknown")

@@ -55,7 +55,8 @@ def overlap(targets: Targets, train: Iterable[tuple[float, Sequence[int]]], aske
 def _mean_label(targets: Targets, stored: Sequence[Sequence[int]]) -> Array:
     """[width]: the mean number, or which share of the examples has each label."""
     if isinstance(targets, Numbers):
-        return targets.batch(stored).mean(dim=0, keepdim=True).numpy()
+        mean: Array = targets.batch(stored).mean(axis=0, keepdims=True)
+        return mean
     every = np.array([label for labels in stored for label in labels], dtype=np.int64)
     return np.bincount(every, minlength=targets.width) / len(stored)
 

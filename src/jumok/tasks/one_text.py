@@ -3,15 +3,14 @@ prediction their models and how much they read at once."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic
+
+from torch import Tensor
 
 from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Example
 from jumok.data.shards import Shards
-from jumok.models import BertConfig, GptConfig
-from jumok.score.significance import Score
-from jumok.tasks.predict import Done, Output, nobody
-from jumok.tasks.windows import LongTexts
+from jumok.tasks.windows import LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 
@@ -27,6 +26,8 @@ class OneTextTask(Generic[Example]):
     labels: list[str] = field(default_factory=list)
     train: Shards
     dev: Sequence[Example]
+    long_texts: LongTexts | None = None
+    language: str = ""
     batch_tokens: int
     seed: int
 
@@ -36,9 +37,30 @@ class OneTextTask(Generic[Example]):
         return len(self.labels)
 
     @property
-    def facts(self) -> dict[str, Any]:
-        """What prediction has to know, beside labels, for the model's folder."""
+    def facts(self) -> Any:
+        """What prediction has to know, for the model's folder."""
         return {}
+
+    def windowed_facts(self, **more: Any) -> WindowedFacts:
+        """The facts that all tasks have whose texts may be too long."""
+        kind = more.pop("kind", WindowedFacts)
+        assert self.long_texts is not None
+        rule, max_len = self.long_texts.as_fact, self.long_texts.max_len
+        found: WindowedFacts = kind(
+            language=self.language, labels=self.labels, max_len=max_len, long_texts=rule, **more
+        )
+        return found
+
+    def notes(self) -> list[str]:
+        """What became of training examples that were left out, or too long."""
+        return notes_of_shards(self.train, self.long_texts)
+
+    def notes_of_cut(self, things: str) -> list[str]:
+        counted = self.train.facts
+        assert self.long_texts is not None
+        return [f"{counted['cut']:,} of {counted['read']:,}: {self.long_texts.became_cut(things)}"] * bool(
+            counted["cut"]
+        )
 
     @property
     def tokenizers(self) -> Tokenizers:
@@ -53,38 +75,30 @@ class OneTextTask(Generic[Example]):
 
     def name(self, examples: Indices) -> str:
         """Examples as a person knows them: how many, and the text of the longest."""
-        text = self.train.fields["text"]
+        return self.named(examples, "text")
+
+    def named(self, examples: Indices, field_name: str) -> str:
+        text = self.train.fields[field_name]
         longest = max(examples, key=lambda i: len(text[i]))
         return f"{len(examples)} {self.things}, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
 
+    def calibrated(self, predictor: Any, dev: Sequence[Example]) -> dict[str, Any]:
+        """Facts that only show on dev, once the model is trained."""
+        return {}
 
-class HasConfig(Protocol):
-    config: Any
-
-
-Model = TypeVar("Model", bound=HasConfig)
-
-
-class OneTextPredictor(Generic[Model]):
-    """One loaded model, or several as an ensemble."""
-
-    def __init__(self, models: Sequence[Model], tokenizer: Tokenizer, facts: dict[str, Any]) -> None:
-        self.models = list(models)
-        self.tokenizer = tokenizer
-        self.tokenizers = Tokenizers(tokenizer, tokenizer)
-        config = models[0].config
-        self.long_texts = LongTexts.stored(
-            facts, config.max_len if isinstance(config, BertConfig | GptConfig) else None
-        )
-
-    def __call__(self, texts: Sequence[str], *, done: Done = nobody) -> list[str]:
-        return [output.text for output in self.predict(texts, done=done)]
-
-    def predict(self, texts: Sequence[str], *, done: Done = nobody, **options: Any) -> Sequence[Output]:
-        """What comes of each text, in their order."""
-        raise NotImplementedError
+    def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
+        """The weights as they are stored: what was found on dev may be part of them."""
+        return weights
 
 
-def scored(examples: Sequence[Any], scores: Sequence[Score]) -> dict[str, Any]:
-    """Scores as they are stored and shown."""
-    return {"sentences": len(examples), "scores": {score.name: score.plain() for score in scores}}
+DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}
+
+
+def notes_of_shards(train: Shards, long_texts: LongTexts | None = None, how: str | None = None) -> list[str]:
+    """What became of training examples that are empty, too long, or marked where no piece ends."""
+    counted = train.facts
+    dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
+    notes = [f"left out of {counted['read']:,} training examples: {', '.join(dropped)}"] if dropped else []
+    if counted.get("long") and long_texts is not None:
+        notes.append(f"{counted['long']:,} of {counted['read']:,}: {long_texts.became(how)}")
+    return notes

@@ -1,7 +1,7 @@
 """What a label may be: one class of several, any number of labels, or a number.
 
-A kind of target knows how labels are read and stored, what the loss of a model's outputs is, what they mean, and how
-they are scored. Outputs are [n, width]; "believed" is what they mean: probabilities, or the numbers themselves.
+A kind of target knows how labels are read, stored and batched, what a model's outputs mean, and how they are scored.
+Its loss is in classification/task.py. Outputs are [n, width]; `believed` is what they mean: probabilities, or numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,12 +9,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
-from jumok.errors import DataError, listed
+from jumok.errors import DataError, listed, nearest
+from jumok.examples.labelled import NUMBER
 from jumok.score.classification import (
     compare_classes,
     quick_scores,
@@ -26,19 +24,21 @@ from jumok.score.classification import (
 from jumok.score.labels import compare_labels, quick_labels, score_labels
 from jumok.score.numbers import compare_numbers, quick_numbers, score_numbers
 from jumok.score.significance import Comparison, Score, Values
-from jumok.text.labelled import NUMBER
 
 Predicts = Literal["class", "labels", "number"]
 Array = NDArray[Any]
 FEW_LABELS = 20
-"""of more than these, F1 is not told for each"""
+"""F1 is reported for each label only up to this many"""
 
 
 class HasLabel(Protocol):
     """An example that people have labelled, and the place it was read from."""
 
     @property
-    def label(self) -> str: ...
+    def gold(self) -> str:
+        """Its label; an error if it has none."""
+        ...
+
     @property
     def where(self) -> str: ...
 
@@ -52,7 +52,7 @@ class Targets(Protocol):
         ...
 
     def gold(self, examples: Sequence[HasLabel]) -> Array:
-        """The labels of examples; one that training does not know is an error."""
+        """The labels of examples; one that does not occur in training is an error."""
         ...
 
     def stored(self, example: HasLabel) -> list[int]:
@@ -60,22 +60,21 @@ class Targets(Protocol):
         ...
 
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
-        """Weights by which labels that so many of n examples have count for the same, rare or not."""
+        """Weights by which all labels count the same, rare or not; `counts` of n examples have each."""
         ...
 
-    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor: ...
-    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
-        """Summed over the examples."""
+    def batch(self, stored: Sequence[Sequence[int]]) -> Array:
+        """Labels out of the shards, for a loss: numbers of classes [n], yes or no [n, width], or numbers [n]."""
         ...
 
     def believed(self, outputs: Values) -> Values: ...
     def decided(self, believed: Values) -> Array: ...
     def temperature(self, believed: Values, gold: Array) -> float | None:
-        """What outputs have to be divided by, so that a model is as sure as it is right; None if that means nothing."""
+        """What to divide the outputs by, so that a model is as sure as it is right; None where that means nothing."""
         ...
 
     def heated(self, believed: Values, temperature: float) -> Values:
-        """What would be believed if the outputs were divided by this."""
+        """The probabilities if the outputs were divided by this."""
         ...
 
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
@@ -91,8 +90,8 @@ def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
     """The labels of the training data, sorted; numbers by value, so that 10 follows 9."""
     found = set(labels)
     if len(found) < 2:
-        right = "at least two labels to tell apart"
-        raise DataError(f"{len(found)} label in the training data", where=where, right=right)
+        hint = "at least two labels to tell apart"
+        raise DataError(f"{len(found)} label in the training data", where=where, hint=hint, code="data.few_labels")
 
     def place(label: str) -> tuple[bool, int, str]:
         counts = label.isdecimal() and len(label) < 20
@@ -104,7 +103,8 @@ def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
 def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
     if label not in labels:
         what = f"the label {label!r} does not occur in the training data"
-        raise DataError(what, where=where, right=f"one of {listed([*labels], FEW_LABELS)}")
+        hint = f"{nearest(label, labels)} one of {listed([*labels], FEW_LABELS)}".lstrip()
+        raise DataError(what, where=where, hint=hint, code="data.unknown_label")
     return labels[label]
 
 
@@ -120,19 +120,16 @@ class Classes:
 
     def gold(self, examples: Sequence[HasLabel]) -> Array:
         numbers = {label: i for i, label in enumerate(self.labels)}
-        return np.array([number_of(example.label, numbers, example.where) for example in examples], dtype=np.int64)
+        return np.array([number_of(example.gold, numbers, example.where) for example in examples], dtype=np.int64)
 
     def stored(self, example: HasLabel) -> list[int]:
-        return [self.labels.index(example.label)]
+        return [self.labels.index(example.gold)]
 
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
         return [n / (self.width * max(count, 1)) for count in counts]
 
-    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
-        return torch.tensor([int(row[0]) for row in stored])
-
-    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
-        return F.cross_entropy(outputs, targets, weight=weights, label_smoothing=smoothing, reduction="sum")
+    def batch(self, stored: Sequence[Sequence[int]]) -> Array:
+        return np.array([row[0] for row in stored], dtype=np.int64)
 
     def believed(self, outputs: Values) -> Values:
         return softmax(outputs)
@@ -176,26 +173,22 @@ class Several:
         numbers = {label: i for i, label in enumerate(self.labels)}
         rows = np.zeros((len(examples), self.width), dtype=bool)
         for row, example in zip(rows, examples, strict=True):
-            for label in split_labels(example.label, self.separator):
+            for label in split_labels(example.gold, self.separator):
                 row[number_of(label, numbers, example.where)] = True
         return rows
 
     def stored(self, example: HasLabel) -> list[int]:
-        return sorted({self.labels.index(label) for label in split_labels(example.label, self.separator)})
+        return sorted({self.labels.index(label) for label in split_labels(example.gold, self.separator)})
 
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
         """The examples that have a label count for as much as those that have not."""
         return [max(n - count, 1) / max(count, 1) for count in counts]
 
-    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
-        rows = torch.zeros(len(stored), self.width)
+    def batch(self, stored: Sequence[Sequence[int]]) -> Array:
+        rows = np.zeros((len(stored), self.width), dtype=np.float32)
         for row, labels in zip(rows, stored, strict=True):
-            row[[int(label) for label in labels]] = 1.0
+            row[list(labels)] = 1.0
         return rows
-
-    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
-        soft = targets * (1 - smoothing) + smoothing / 2  # a weight is of the texts that have the label
-        return F.binary_cross_entropy_with_logits(outputs, soft, pos_weight=weights, reduction="sum")
 
     def believed(self, outputs: Values) -> Values:
         probabilities: Values = 1 / (1 + np.exp(-np.clip(outputs, -500, 500)))
@@ -225,7 +218,8 @@ class Several:
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number. In training a model says how many standard deviations it is off the mean; that is folded in after."""
+    """A number. In training a model predicts its distance from the mean in standard deviations; both are folded into
+    its output layer afterwards."""
 
     mean: float = 0.0
     deviation: float = 1.0
@@ -237,18 +231,20 @@ class Numbers:
 
     @classmethod
     def of(cls, examples: Iterable[HasLabel], *, where: str = "") -> "Numbers":
-        """Of training data; refused are numbers that a weight of 32 bits could not say apart."""
+        """Mean and deviation of training data; numbers that 32 bits could not tell apart are an error."""
         values = np.fromiter(map(read_number, examples), dtype=np.float64)
         if not len(values):
             return cls()
         size = float(np.abs(values).max())
         mean, deviation = float(values.mean()), float((values / (size or 1.0)).std()) * size
         if deviation == 0.0:
-            right = "at least two numbers to tell apart"
-            raise DataError(f"no number but {mean:g} in the training data", where=where, right=right)
+            hint = "at least two numbers to tell apart"
+            what = f"no number but {mean:g} in the training data"
+            raise DataError(what, where=where, hint=hint, code="data.few_labels")
         if not 1e-30 < deviation < 1e30 or abs(mean) > 1e6 * deviation:
-            what = f"the numbers, about {mean:.6g}, differ by {deviation:.3g}: no model could say that"
-            raise DataError(what, where=where, right="the same numbers less a constant, or in another unit")
+            what = f"the numbers, about {mean:.6g}, differ by {deviation:.3g}: too much or too little for 32 bits"
+            hint = "the same numbers minus a constant, or in another unit"
+            raise DataError(what, where=where, hint=hint, code="data.number_range")
         return cls(mean, deviation)
 
     def gold(self, examples: Sequence[HasLabel]) -> Array:
@@ -261,11 +257,8 @@ class Numbers:
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
         return [1.0]
 
-    def batch(self, stored: Sequence[Sequence[int]]) -> Tensor:
-        return torch.from_numpy(np.array([row[0] for row in stored], dtype=np.uint32).view(np.float32))
-
-    def loss(self, outputs: Tensor, targets: Tensor, *, smoothing: float, weights: Tensor | None) -> Tensor:
-        return F.mse_loss(outputs[:, 0], targets, reduction="sum")
+    def batch(self, stored: Sequence[Sequence[int]]) -> Array:
+        return np.array([row[0] for row in stored], dtype=np.uint32).view(np.float32)
 
     def believed(self, outputs: Values) -> Values:
         return outputs * self.deviation + self.mean
@@ -293,7 +286,7 @@ class Numbers:
 
 
 def _names(labels: Sequence[str]) -> Sequence[str]:
-    """Of the labels that are told one by one."""
+    """Labels whose F1 is reported one by one."""
     return labels if len(labels) <= FEW_LABELS else ()
 
 
@@ -307,10 +300,10 @@ def split_labels(label: str, separator: str) -> list[str]:
 
 
 def read_number(example: HasLabel) -> float:
-    value = float(example.label) if NUMBER.fullmatch(example.label) else float("nan")
+    value = float(example.gold) if NUMBER.fullmatch(example.gold) else float("nan")
     if not np.isfinite(value):
-        what = f"the label {example.label!r} is no number"
-        raise DataError(what, where=example.where, right='a number, or task.predicts = "class"')
+        what, hint = f"the label {example.gold!r} is not a number", 'a number, or task.predicts = "class"'
+        raise DataError(what, where=example.where, hint=hint, code="data.not_a_number")
     return value
 
 
@@ -329,9 +322,9 @@ def learn_targets(predicts: Predicts, examples: Iterable[HasLabel], *, separator
     """The targets of training data."""
     match predicts:
         case "class":
-            return Classes(collect_labels((example.label for example in examples), where=where))
+            return Classes(collect_labels((example.gold for example in examples), where=where))
         case "labels":
-            every = (label for example in examples for label in split_labels(example.label, separator))
+            every = (label for example in examples for label in split_labels(example.gold, separator))
             return Several(collect_labels(every, where=where), separator)
         case "number":
             return Numbers.of(examples, where=where)

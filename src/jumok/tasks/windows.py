@@ -4,16 +4,17 @@ With "windows" a text is read in parts that overlap, and what is found in them i
 is read; with "refuse" it is an error. How many texts were too long is counted and said, never hidden.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from jumok.config import Count, CountOrZero
 from jumok.errors import DataError
-from jumok.tasks.predict import note_long
+from jumok.tasks.protocol import Note
 from jumok.text.tokenizer import Tokenizer
 
 Rule = Literal["windows", "truncate", "refuse"]
@@ -51,6 +52,28 @@ class Beside(Generic[Row]):
         return self.cut or (self.long and len(self.windows) == 1)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WindowRule:
+    """What becomes of texts that are longer than a model reads."""
+
+    rule: Rule = "windows"
+    stride: CountOrZero = 64
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WindowedFacts:
+    """What a model of texts that may be too long for it has to remember."""
+
+    language: str = ""
+    labels: list[str] = field(default_factory=list)
+    max_len: Count | None = None
+    long_texts: WindowRule = WindowRule()
+
+    def rule(self, room: int | None) -> "LongTexts":
+        """As it was in training; of a model from elsewhere that has room for so many pieces, the usual one."""
+        return LongTexts(self.max_len or room or NO_LIMIT, self.long_texts.rule, self.long_texts.stride)
+
+
 @dataclass(frozen=True, slots=True)
 class LongTexts:
     """The rule of one run."""
@@ -62,14 +85,18 @@ class LongTexts:
     """pieces that neighbouring windows share"""
 
     @classmethod
-    def stored(cls, facts: Mapping[str, Any], room: int | None) -> "LongTexts":
-        """As it was in training; of a model from elsewhere that has room for so many pieces, the usual one."""
-        rule = facts.get("long_texts", {"rule": "windows", "stride": 64})
-        return cls(facts.get("max_len") or room or NO_LIMIT, **rule)
+    def of(cls, data: Any) -> "LongTexts":
+        """As [data] of a recipe says."""
+        return cls(data.max_len, data.long_texts, data.stride)
 
-    def plain(self) -> dict[str, Any]:
-        """For the facts of a model folder, beside max_len."""
-        return {"rule": self.rule, "stride": self.stride}
+    @property
+    def key(self) -> list[object]:
+        """What the rows of shards depend on."""
+        return [self.max_len, self.rule, self.stride]
+
+    @property
+    def as_fact(self) -> WindowRule:
+        return WindowRule(rule=self.rule, stride=self.stride)
 
     def parts(self, n: int, room: int, *, where: str = "") -> list[Part]:
         """The parts of a text of n pieces that are read, if there is room for `room` of them."""
@@ -77,11 +104,13 @@ class LongTexts:
             return [(0, n)]
         if room < 1:
             what = f"{self.max_len} pieces leave no room for a text beside what has to be read with it"
-            raise DataError(what, where=where, right="a larger data.max_len")
+            raise DataError(what, where=where, hint="a larger data.max_len", code="data.no_room")
         match self.rule:
             case "refuse":
                 what = f"a text of {n} pieces, where there is room for {room}"
-                raise DataError(what, where=where, right='shorter texts, or data.long_texts = "windows"')
+                raise DataError(
+                    what, where=where, hint='shorter texts, or data.long_texts = "windows"', code="data.too_long"
+                )
             case "truncate":
                 return [(0, room)]
             case "windows":
@@ -120,18 +149,20 @@ class LongTexts:
     def became(self, how: str | None = None) -> str:
         """What became of texts that were too long; `how` they were read, if not by the rule."""
         how = how or ("in windows that overlap" if self.rule == "windows" else "at their beginning only")
-        return f"texts have more than {self.max_len} pieces and were read {how}"
+        return f"texts with more than {self.max_len} pieces, read {how}"
 
     def became_cut(self, things: str) -> str:
         """What became of `things` that are read beside a context and leave it too little room."""
-        return f"{things} take more than half of {self.max_len} pieces and were cut there"
+        return f"{things} that take more than half of {self.max_len} pieces, cut there"
 
-    def warn(self, long: int, n: int, how: str | None = None) -> None:
-        note_long(long, n, self.became(how))
+    def notes(self, long: bool, how: str | None = None) -> list[Note]:
+        """What is to be said of a text that was too long, if it was."""
+        code = "text.cut" if self.rule == "truncate" and how is None else "text.windows"
+        return [Note(code, self.became(how))] if long else []
 
-    def warn_beside(self, read: Sequence[Beside[Any]], things: str) -> None:
-        self.warn(sum(found.long for found in read), len(read))
-        note_long(sum(found.cut for found in read), len(read), self.became_cut(things))
+    def notes_beside(self, found: "Beside[Any]", things: str) -> list[Note]:
+        cut = [Note("text.question_cut", self.became_cut(things))] if found.cut else []
+        return self.notes(found.long) + cut
 
 
 def owners(parts: Sequence[Part], pieces: Sequence[int]) -> NDArray[np.int64]:

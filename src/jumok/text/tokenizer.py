@@ -63,7 +63,8 @@ class Tokenizer:
             raise CheckpointError(
                 f"tokenizer has {MARIAN.end}, {MARIAN.unknown}, {MARIAN.padding} at {self.end_id}, {self.unk_id},"
                 f" {self.pad_id}, not at 0, 1, {self.vocab_size - 1}",
-                right="a tokenizer.json that jumok trained, or one in Marian's layout",
+                hint="a tokenizer.json that jumok trained, or one in Marian's layout",
+                code="checkpoint.special_pieces",
             )
 
     @property
@@ -168,9 +169,10 @@ class Tokenizer:
         try:
             return cls.from_json(path.read_text("utf-8"))
         except CheckpointError as error:
-            raise CheckpointError(error.what, where=path, right=error.right) from error
+            raise CheckpointError(error.what, where=path, hint=error.hint, code=error.code) from error
         except Exception as error:  # the backend raises bare exceptions for anything unreadable
-            raise CheckpointError(f"tokenizer cannot be read: {error}", where=path) from error
+            what = f"tokenizer cannot be read: {error}"
+            raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
@@ -193,7 +195,8 @@ def _layout(backend: tokenizers.Tokenizer) -> Layout:
         lacking.append(", ".join(missing))
     raise CheckpointError(
         f"tokenizer lacks special pieces: {lacking[0]} to be BERT's, {lacking[1]} GPT's, {lacking[2]} Marian's",
-        right="a vocabulary with the special pieces of one of them",
+        hint="a vocabulary with the special pieces of one of them",
+        code="checkpoint.special_pieces",
     )
 
 
@@ -232,6 +235,5 @@ def _refuse_surrogates(text: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise DataError(
-            f"not Unicode text: half a surrogate pair ({text[error.start]!r}) at character {error.start + 1}"
-        ) from error
+        what = f"not Unicode text: half a surrogate pair ({text[error.start]!r}) at character {error.start + 1}"
+        raise DataError(what, code="data.encoding") from error

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.errors import DataError
-from jumok.text.formats import read_lines
+from jumok.text.lines import read_lines
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import EOS, PAD, SPACE, UNK, WORDPIECE_PREFIX, Kind, TokenizerConfig
 
@@ -202,7 +202,9 @@ class _Entries:
         if self._promised is not None and self.read < self._promised:
             raise self._wrong_count(1, f"only {self.read}")
         if not self.read:
-            raise DataError("no vectors at all", where=self._path, right="a word and its values on each line")
+            raise DataError(
+                "no vectors at all", where=self._path, hint="a word and its values on each line", code="data.empty"
+            )
 
     def _begin(self, line: str) -> bool:
         """Learn the dimension from the first line; whether that is a header."""
@@ -217,7 +219,8 @@ class _Entries:
             raise DataError(
                 "vectors without values" if header else "a word without values",
                 where=f"{self._path}:1",
-                right='a header "COUNT DIMENSION", or a word and its values, separated by spaces',
+                hint='a header "COUNT DIMENSION", or a word and its values, separated by spaces',
+                code="data.columns",
             )
         return bool(header)
 
@@ -238,13 +241,15 @@ class _Entries:
                 f"{n_values} values, but {'line 1 has' if self._promised is None else 'the header says'}"
                 f" {self.dimension}",
                 where=f"{self._path}:{number}",
-                right=f"a word and {self.dimension} values, separated by single spaces",
+                hint=f"a word and {self.dimension} values, separated by single spaces",
+                code="data.columns",
             )
         if not word:
             raise DataError(
                 "values without a word",
                 where=f"{self._path}:{number}",
-                right=f"a word and {self.dimension} values",
+                hint=f"a word and {self.dimension} values",
+                code="data.words",
             )
         return word, values
 
@@ -252,7 +257,8 @@ class _Entries:
         return DataError(
             f"the header promises {self._promised} vectors, but there are {there_are}",
             where=f"{self._path}:{number}",
-            right="a whole file, or the true count in its header",
+            hint="a whole file, or the true count in its header",
+            code="data.counts",
         )
 
 
@@ -278,7 +284,8 @@ def _parsed(values: str, where: str) -> Floats:
     raise DataError(
         f"value {place} is no finite number: {field[:40]!r}",
         where=where,
-        right="numbers of 32 bits such as -0.25 or 1e-3, separated by single spaces",
+        hint="numbers of 32 bits such as -0.25 or 1e-3, separated by single spaces",
+        code="data.not_a_number",
     )
 
 

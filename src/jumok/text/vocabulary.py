@@ -342,6 +342,5 @@ def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple
 
 def _refuse_empty(counts: Counter[str]) -> None:
     if not any(re.search(r"\S", token) for token in counts if token != SPACE):
-        raise DataError(
-            "empty corpus: no text to train a tokenizer on", right="a corpus with at least one non-empty line"
-        )
+        hint = "a corpus with at least one non-empty line"
+        raise DataError("empty corpus: no text to train a tokenizer on", hint=hint, code="data.empty_corpus")

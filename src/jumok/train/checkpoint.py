@@ -1,137 +1,22 @@
 """Checkpoints that are whole or not there: safetensors and JSON, hashed, written aside, synced, renamed."""
 
-import errno
-import hashlib
 import json
-import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from jumok.errors import CheckpointError, RunError
+from jumok.errors import CheckpointError
+from jumok.files import verify_folder, write_folder
+from jumok.models.weights import load_tensors, unique_tensors
 
-MANIFEST = "manifest.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 UPDATES = "updates"
-
-
-def write_folder(folder: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a folder; it appears complete under its name, with a manifest, or not at all."""
-    building = folder.with_name(f"{folder.name}.tmp-{os.getpid()}")
-    try:
-        shutil.rmtree(building, ignore_errors=True)
-        building.mkdir(parents=True)
-        write(building)
-        manifest = {path.name: _describe(path) for path in sorted(building.iterdir())}
-        (building / MANIFEST).write_text(json.dumps(manifest, indent=1), "utf-8")
-        for path in building.iterdir():
-            path.chmod((building / MANIFEST).stat().st_mode)  # safetensors makes its files the owner's alone
-            _sync(path)
-        _sync(building)
-        old = folder.with_name(f"{folder.name}.old-{os.getpid()}")
-        if folder.exists():
-            folder.rename(old)
-        try:
-            building.rename(folder)
-        except OSError:
-            if old.exists():
-                old.rename(folder)
-            raise
-        _sync(folder.parent)
-        shutil.rmtree(old, ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        raise cannot_write(folder, error) from error
-    finally:
-        shutil.rmtree(building, ignore_errors=True)
-
-
-def cannot_write(folder: Path, error: Exception) -> RunError:
-    # safetensors reports a full disk as its own error, with the system's words in it.
-    full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT) or "No space left" in str(error)
-    return RunError(
-        f"{'disk full' if full else 'cannot write'} while saving: {error}",
-        where=folder,
-        right="what was saved before is untouched; make room and run the same command again to go on",
-    )
-
-
-def verify_folder(folder: Path) -> None:
-    """Refuse a folder in which a file is missing or not byte for byte what was written."""
-    try:
-        manifest = json.loads((folder / MANIFEST).read_text("utf-8"))
-        if not isinstance(manifest, dict):
-            raise ValueError("not a JSON object")
-    except (OSError, ValueError) as error:
-        raise CheckpointError(f"torn: its manifest cannot be read ({error})", where=folder) from error
-    for name, entry in manifest.items():
-        path = folder / name
-        if not path.is_file() or path.is_symlink():
-            raise CheckpointError("torn: a file is missing", where=path)
-        if _describe(path) != entry:
-            raise CheckpointError("altered: its bytes are not the ones that were written", where=path)
-
-
-def _describe(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
-        return {"bytes": path.stat().st_size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def write_atomically(path: Path, text: str) -> None:
-    building = path.with_name(f"{path.name}.tmp-{os.getpid()}")
-    try:
-        building.write_text(text, "utf-8")
-        _sync(building)
-        building.replace(path)
-    except OSError as error:
-        building.unlink(missing_ok=True)
-        raise cannot_write(path, error) from error
-
-
-def unique_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Named parameters and buffers, tied ones once, under their first name."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in _own_tensors(module).items()}
-
-
-def _own_tensors(module: nn.Module) -> dict[str, Tensor]:
-    persistent = module.state_dict().keys()
-    buffers = {name: buffer for name, buffer in module.named_buffers() if name in persistent}
-    return {**dict(module.named_parameters()), **buffers}
-
-
-def load_tensors(module: nn.Module, tensors: Mapping[str, Tensor], *, where: Path) -> None:
-    """Copy tensors in by name; a missing, unknown or misshapen one is named."""
-    own = _own_tensors(module)
-    wrong = [f"{name} is missing" for name in own if name not in tensors]
-    wrong += [f"{name} is unknown" for name in tensors if name not in own]
-    wrong += [
-        f"{name} has shape {list(tensors[name].shape)}, not {list(tensor.shape)}"
-        for name, tensor in own.items()
-        if name in tensors and tensors[name].shape != tensor.shape
-    ]
-    if wrong:
-        raise CheckpointError(
-            "weights do not fit the model: " + "; ".join(wrong[:5]) + (" ..." if len(wrong) > 5 else ""),
-            where=where,
-            right="the recipe and tokenizer that these weights were trained with",
-        )
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
 
 
 class Checkpoints:
@@ -174,7 +59,8 @@ class Checkpoints:
             raise CheckpointError(
                 f"checkpoint step-{steps[-1]} is {error.what}",
                 where=error.where,
-                right=f"rm -r {bad}  # then the same command goes on from {previous}, which is good",
+                hint=f"rm -r {bad}  # then the same command goes on from {previous}, which is good",
+                code=error.code,
             ) from error
         load_tensors(model, load_file(folder / "weights.safetensors"), where=folder)
         _restore_moments(model, optimizer, load_file(folder / "optimizer.safetensors"), steps[-1])
@@ -196,7 +82,8 @@ class Checkpoints:
                 raise CheckpointError(
                     f"checkpoint step-{step}, one of {len(steps)} that are averaged, is {error.what}",
                     where=error.where,
-                    right=f"rm -r {self.path(step)}  # then the same command takes the mean of the others",
+                    hint=f"rm -r {self.path(step)}  # then the same command takes the mean of the others",
+                    code=error.code,
                 ) from error
             for name, tensor in weights.items():
                 mean[name] = mean.get(name, torch.zeros_like(tensor, dtype=torch.float64)) + tensor

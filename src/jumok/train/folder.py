@@ -9,7 +9,8 @@ from time import time
 from typing import IO, Any
 
 from jumok.errors import CheckpointError
-from jumok.train.checkpoint import Checkpoints, cannot_write, write_atomically
+from jumok.files import cannot_write, write_atomically
+from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Event
 
 
@@ -32,16 +33,16 @@ class RunFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             file = (self.path / "lock").open("a+")
         except OSError as error:
-            raise CheckpointError(f"run folder cannot be made: {error.strerror}", where=self.path) from error
+            what = f"run folder cannot be made: {error.strerror}"
+            raise CheckpointError(what, where=self.path, code="checkpoint.cannot_make") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             file.seek(0)
             holder = file.read().strip() or "another process"
             file.close()
-            raise CheckpointError(
-                f"run folder is in use by {holder}", where=self.path, right="another --out, or wait for it"
-            ) from error
+            what, hint = f"run folder is in use by {holder}", "another --out, or wait for it"
+            raise CheckpointError(what, where=self.path, hint=hint, code="checkpoint.in_use") from error
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
@@ -56,7 +57,8 @@ class RunFolder:
             raise CheckpointError(
                 f"the folder is no run and not empty: it has {', '.join(others[:3])}{' ...' if others[3:] else ''}",
                 where=self.path,
-                right="a new or empty folder for --out",
+                hint="a new or empty folder for --out",
+                code="checkpoint.not_empty",
             )
 
     def unlock(self) -> None:
@@ -76,7 +78,8 @@ class RunFolder:
             raise CheckpointError(
                 f"cannot be read: {error}",
                 where=self.recipe,
-                right="the recipe.json that the run began with, or another --out",
+                hint="the recipe.json that the run began with, or another --out",
+                code="checkpoint.unreadable",
             ) from error
         return stored
 
@@ -117,7 +120,8 @@ def refuse_other_recipe(stored: dict[str, Any], wanted: dict[str, Any], *, where
         raise CheckpointError(
             "the run folder belongs to another recipe: " + "; ".join(differing[:8]),
             where=where,
-            right="another --out for this recipe, or the recipe that the folder was made with",
+            hint="another --out for this recipe, or the recipe that the folder was made with",
+            code="checkpoint.other_recipe",
         )
 
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from jumok.config import Count, Steps
 from jumok.errors import RunError
+from jumok.threads import Threads
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
 from jumok.train.layers import Layers, TransferConfig
@@ -97,7 +98,8 @@ class TrainConfig:
     """stop after this many evaluations without a better one"""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: Count | None = None
-    """of this process on the CPU; all cores if not given"""
+    """of this process on the CPU; if not given, as many as there are cores that no other program uses, chosen anew when
+    that changes: then the last bits of the result may differ"""
     tensorboard: bool = False
 
     def resolved(self, epoch_lengths: Callable[[int], int]) -> "TrainConfig":
@@ -171,7 +173,15 @@ class Finished:
     reason: Literal["steps", "patience", "interrupted"]
 
 
-Event = Resumed | Step | Evaluated | Saved | Finished
+@dataclass(frozen=True, slots=True)
+class Threaded:
+    """Other programs came or went, and the number of threads with them."""
+
+    step: int
+    threads: int
+
+
+Event = Resumed | Step | Evaluated | Saved | Threaded | Finished
 
 
 def train(
@@ -185,6 +195,7 @@ def train(
     seed: int,
     group: Group | None = None,
     interrupted: Callable[[], bool] = lambda: False,
+    threads: Threads | None = None,
 ) -> Iterator[Event]:
     """Train from the newest checkpoint, or from the beginning, until the steps are done or patience ends."""
     group = group or Group()
@@ -201,6 +212,8 @@ def train(
         event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
         progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
         yield event
+        if threads is not None and threads.look():
+            yield Threaded(progress.step, threads.n)
         last = progress.step == config.steps
         better = False
         if last or progress.step % config.evaluate_every == 0:
@@ -250,7 +263,8 @@ class _Batches:
                 return examples
             self.epoch, self.batch = self.epoch + 1, 0
             self._plan = self.task.batches(self.epoch)
-        raise RunError("an epoch without a batch", right="a corpus with at least one example")
+        hint = "a corpus with at least one example"
+        raise RunError("an epoch without a batch", hint=hint, code="run.no_batches")
 
 
 def _step(
@@ -290,8 +304,9 @@ def _step(
         raise RunError(
             f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite; nothing was updated",
             where=f"epoch {first[0]}, batch {first[1]}: {task.name(np.concatenate(taken))}",
-            right="a lower learning rate, a longer warm-up, clip_norm = 1.0, or a look at those examples;"
+            hint="a lower learning rate, a longer warm-up, clip_norm = 1.0, or a look at those examples;"
             " the last checkpoint is good",
+            code="run.not_finite",
         )
     rate = learning_rate(step, config.optimizer, peak=peak_rate, steps=config.steps)
     for group_of_parameters in optimizer.param_groups:

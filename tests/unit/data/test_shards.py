@@ -109,7 +109,7 @@ def test_a_damaged_file_is_named(name: str, damage: object, tmp_path: Path) -> N
     with pytest.raises(DataError) as caught:
         Shards(folder)
     assert caught.value.where == str(folder / name)
-    assert str(folder) in (caught.value.right or "")
+    assert str(folder) in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("damage", [truncate, empty, delete, lambda path: path.write_bytes(b"\xff\xfe")])
@@ -128,8 +128,9 @@ def test_an_index_torn_anywhere_is_refused(tmp_path: Path) -> None:
     whole = (folder / "index.json").read_bytes()
     for length in range(0, len(whole), 7):
         (folder / "index.json").write_bytes(whole[:length])
-        with pytest.raises(DataError, match=r"index\.json"):
+        with pytest.raises(DataError) as caught:
             Shards(folder)
+        assert (caught.value.code, caught.value.where) == ("data.shard_unreadable", str(folder / "index.json"))
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
@@ -137,8 +138,10 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
     build(folder)
     index = json.loads((folder / "index.json").read_text())
     (folder / "index.json").write_text(json.dumps({**index, "format": 999}))
-    with pytest.raises(DataError, match="format 999"):
+    with pytest.raises(DataError) as caught:
         Shards(folder)
+    assert (caught.value.code, caught.value.where) == ("data.shard_format", str(folder / "index.json"))
+    assert "999" in caught.value.what
 
 
 def test_a_count_that_does_not_fit_is_refused(tmp_path: Path) -> None:
@@ -146,8 +149,9 @@ def test_a_count_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     build(folder)
     index = json.loads((folder / "index.json").read_text())
     (folder / "index.json").write_text(json.dumps({**index, "count": 3}))
-    with pytest.raises(DataError, match=r"source\.offsets"):
+    with pytest.raises(DataError) as caught:
         Shards(folder)
+    assert (caught.value.code, caught.value.where) == ("data.shard_torn", str(folder / "source.offsets"))
 
 
 # half-built
@@ -178,9 +182,9 @@ def test_a_full_disk_is_said_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(shards_module, "_write_fields", full_disk)
-    with pytest.raises(RunError, match="disk full") as caught:
+    with pytest.raises(RunError) as caught:
         build(tmp_path / "shards")
-    assert caught.value.where == str(tmp_path / "shards")
+    assert (caught.value.code, caught.value.where) == ("run.disk_full", str(tmp_path / "shards"))
     assert list(tmp_path.iterdir()) == []
 
 

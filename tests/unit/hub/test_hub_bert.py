@@ -29,20 +29,15 @@ from transformers import BertConfig as TheirBertConfig
 
 from jumok.errors import CheckpointError
 from jumok.hub.files import ConvertedWarning
-from jumok.hub.folder import ModelFolder, obstacle, read_model, write_model
-from jumok.models import (
-    Bert,
-    BertClassifier,
-    BertConfig,
-    BertPretraining,
-    BertRelation,
-    BertTagger,
-    RnnConfig,
-    RnnTagger,
-)
+from jumok.hub.folder import ModelFolder
+from jumok.models.bert import Bert, BertConfig, BertPretraining
+from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
+from jumok.models.rnn import RnnConfig, RnnTagger
+from jumok.models.weights import load_tensors, unique_tensors
+from jumok.predictor import load
+from jumok.tasks.stored import obstacle, read_model, write_model
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vocabulary import BERT
-from jumok.train.checkpoint import load_tensors, unique_tensors
 
 SMALL = BertConfig(d_model=24, d_ff=40, n_heads=4, n_layers=2, max_len=20)
 LABELS = ["B-사람", "I-사람", "O"]
@@ -263,14 +258,49 @@ def test_what_transformers_does_not_have_is_written_in_our_own_way(
     assert obstacle(read) == reason
 
 
-@pytest.mark.parametrize("kind", ["relation", "tagging"])
-def test_a_folder_of_our_own_has_its_labels(kind, wordpiece, tmp_path):
+@pytest.mark.parametrize("facts", [{}, {"labels": []}], ids=str)
+@pytest.mark.parametrize("kind", ["relation", "tagging", "classification"])
+def test_a_folder_of_our_own_has_its_labels(kind, facts, wordpiece, tmp_path):
     model = BertRelation(SMALL, vocab=wordpiece.vocab_size, n_labels=3)
-    facts = {"version": "1", "task": {"kind": kind, "crf": True}}
+    facts = {"version": "1", "task": {"kind": kind, "crf": True}, **facts}
     tensors = {**unique_tensors(model), "crf.starts": torch.zeros(3)}
     write_model(tmp_path, ModelFolder(SMALL, tensors, Tokenizers(wordpiece, wordpiece), facts), card="")
-    with pytest.raises(CheckpointError, match=r"without jumok\.labels"):
+    for read in (read_model, load):
+        with pytest.raises(CheckpointError) as caught:
+            read(tmp_path)
+        assert (caught.value.code, caught.value.where) == ("checkpoint.missing_key", str(tmp_path / "config.json"))
+        assert "jumok.labels" in caught.value.what
+
+
+@pytest.mark.parametrize("facts", [{}, {"labels": []}], ids=str)
+def test_a_number_needs_no_labels(facts, wordpiece, randomised, tmp_path):
+    task = {"kind": "classification", "predicts": "number"}
+    model = randomised(our_model(task, wordpiece.vocab_size))
+    facts = {"version": "1", "task": task, **facts}
+    tokenizers = Tokenizers(wordpiece, wordpiece)
+    write_model(tmp_path, ModelFolder(SMALL, unique_tensors(model), tokenizers, facts), card="")
+    assert read_model(tmp_path).facts.get("labels", []) == []
+    assert isinstance(load(tmp_path).predict(["the fox"])[0].value, float)
+
+
+@pytest.mark.parametrize(
+    ("facts", "key"),
+    [
+        ({"labels": "O"}, "jumok.labels"),
+        ({"labels": LABELS, "max_len": 0}, "jumok.max_len"),
+        ({"labels": LABELS, "long_texts": {"rule": "cut"}}, "jumok.long_texts.rule"),
+        ({"labels": LABELS, "long_texts": {"strid": 1}}, "jumok.long_texts.strid"),
+    ],
+    ids=str,
+)
+def test_facts_of_a_folder_of_our_own_are_checked(facts, key, wordpiece, tmp_path):
+    tensors = unique_tensors(BertRelation(SMALL, vocab=wordpiece.vocab_size, n_labels=3))
+    facts = {"version": "1", "task": {"kind": "relation"}, **facts}
+    write_model(tmp_path, ModelFolder(SMALL, tensors, Tokenizers(wordpiece, wordpiece), facts), card="")
+    with pytest.raises(CheckpointError) as caught:
         read_model(tmp_path)
+    assert [mistake.key for mistake in caught.value.mistakes] == [key]
+    assert caught.value.where == str(tmp_path / "config.json")
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("gelu", "gelu"), ("gelu_new", "gelu_tanh"), ("relu", "relu")])

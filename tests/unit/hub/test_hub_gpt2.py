@@ -8,14 +8,16 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoTokenizer, GPT2Config, GPT2LMHeadModel, GPT2Model
 
-from jumok.decode.search import DecodeConfig, Request, search
+from jumok.decode.options import DecodeConfig, Request
+from jumok.decode.search import search
 from jumok.errors import CheckpointError
-from jumok.hub.folder import ModelFolder, obstacle, read_model, write_model
+from jumok.hub.folder import ModelFolder
 from jumok.models.gpt import Gpt, GptConfig
-from jumok.tasks.predict import stored_decoding
+from jumok.models.weights import load_tensors, unique_tensors
+from jumok.tasks.language_model import LanguageModelKind
+from jumok.tasks.stored import obstacle, read_model, write_model
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import TokenizerConfig
-from jumok.train.checkpoint import load_tensors, unique_tensors
 
 SMALL = GptConfig(d_model=24, d_ff=40, n_heads=4, n_layers=2, max_len=20)
 LINES = ["the quick brown fox jumps over the lazy dog", "나는 학교에 갑니다"] * 3
@@ -77,7 +79,7 @@ def test_we_open_what_transformers_writes(cls, n_inner, byte_bpe, randomised, tm
     assert read.config == GptConfig(d_model=24, d_ff=n_inner or 96, n_heads=4, n_layers=2, max_len=20)
     assert read.facts["task"] == {"kind": "language_model"}
     assert read.facts["max_len"] == 20
-    assert stored_decoding(read.facts, where=tmp_path) == DecodeConfig()
+    assert LanguageModelKind().read_facts(read.facts).decode == DecodeConfig()
     ours = Gpt(read.config, vocab=vocab).eval()
     load_tensors(ours, read.tensors, where=tmp_path)
     if cls is GPT2Model:
@@ -140,8 +142,10 @@ def test_a_classifier_without_labels_is_refused(byte_bpe, randomised, tmp_path):
     written = classifier_of(randomised(Gpt(SMALL, vocab=byte_bpe.vocab_size)), byte_bpe)
     del written.facts["labels"]
     write_model(tmp_path, written, card="")
-    with pytest.raises(CheckpointError, match=r"without jumok\.labels"):
+    with pytest.raises(CheckpointError) as caught:
         read_model(tmp_path)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.missing_key", str(tmp_path / "config.json"))
+    assert "jumok.labels" in caught.value.what
 
 
 @pytest.mark.parametrize("kind", ["tagging", "relation", "choice"])
@@ -195,7 +199,7 @@ def test_decoding_is_taken_over(generation, decode, byte_bpe, randomised, tmp_pa
     (tmp_path / "generation_config.json").write_text(json.dumps(generation), "utf-8")
     (tmp_path / "tokenizer.json").write_text(byte_bpe.to_json(), "utf-8")
     read = read_model(tmp_path)
-    assert stored_decoding(read.facts, where=tmp_path) == decode
+    assert LanguageModelKind().read_facts(read.facts).decode == decode
     again = tmp_path / "again"
     again.mkdir()
     write_model(again, read, card="")
@@ -211,5 +215,7 @@ def test_a_text_has_to_begin_with_the_last_piece(byte_bpe, tmp_path):
     vocab[last], vocab["<|endoftext|>"] = vocab["<|endoftext|>"], vocab[last]
     their_model(GPT2LMHeadModel, len(vocab)).save_pretrained(tmp_path)
     (tmp_path / "tokenizer.json").write_text(json.dumps(tree), "utf-8")
-    with pytest.raises(CheckpointError, match=r"begins with piece \d+ \(<\|endoftext\|>\), which is not the last"):
+    with pytest.raises(CheckpointError) as caught:
         read_model(tmp_path)
+    assert caught.value.code == "checkpoint.other_vocabulary"
+    assert f"piece {len(vocab) - 2} (<|endoftext|>)" in caught.value.what

@@ -7,17 +7,20 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import AutoTokenizer, MarianMTModel, PreTrainedTokenizerFast
 
-from jumok.assemble import build_model
-from jumok.decode.search import DecodeConfig
+from jumok.data.pages import pad
+from jumok.decode.options import DecodeConfig
+from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError
-from jumok.hub.folder import ModelFolder, read_model, write_model
+from jumok.hub.folder import ModelFolder
 from jumok.hub.marian import fits_marian, from_marian, marian_config, to_marian
+from jumok.models.build import build_model
+from jumok.models.head import Head
 from jumok.models.transformer import Transformer, TransformerConfig
-from jumok.tasks.batch import pad
-from jumok.tasks.translator import translate
+from jumok.models.weights import load_tensors, unique_tensors
+from jumok.tasks.stored import read_model, write_model
+from jumok.tasks.translation.predictor import translate
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import TokenizerConfig
-from jumok.train.checkpoint import load_tensors, unique_tensors
 
 TINY = TransformerConfig(d_model=12, d_ff=20, n_heads=2, n_layers=2, dropout=0.1)
 LINES = ["the quick brown fox jumps over the lazy dog", "나는 학교에 갑니다", "it is 3.5 degrees, isn't it?"] * 3
@@ -120,7 +123,7 @@ def test_transformers_generates_what_our_greedy_search_finds(ours, opened, token
     theirs = opened[0].eval()
     sources = random_sources(tokenizer, n=12)
     config = DecodeConfig(method="greedy", max_extra=3)
-    found = translate([ours], Tokenizers(tokenizer, tokenizer), sources, config)
+    found = translate(TorchEngine([ours], Tokenizers(tokenizer, tokenizer)), sources, config)
     assert len({tuple(hypotheses[0].ids) for hypotheses in found}) > 6
     for source, hypotheses in zip(sources, found, strict=True):
         room = len(source) + config.max_extra + 2  # theirs counts the start and the end
@@ -198,7 +201,7 @@ def test_model_folder_round_trip_is_exact(changes, tokenizer, tmp_path):
     assert {key: read.facts[key] for key in written.facts} == written.facts
     assert read.tensors.keys() == written.tensors.keys()
     assert all(torch.equal(read.tensors[name], tensor) for name, tensor in written.tensors.items())
-    again = build_model(read.config, {"kind": "translation"}, **read.tokenizers.sizes, n_labels=0).eval()
+    again = build_model(read.config, Head(asks="words"), **read.tokenizers.sizes).eval()
     load_tensors(again, read.tensors, where=tmp_path)
     source, target = torch.tensor([[5, 6, 0]]), torch.tensor([[tokenizer.pad_id, 7]])
     mask = torch.ones_like(source, dtype=torch.bool)

@@ -11,9 +11,9 @@ from safetensors.torch import load_file
 from transformers import AutoModel, AutoTokenizer
 
 from jumok.cli import main
-from jumok.hub.folder import read_model
 from jumok.models.bert import Bert
-from jumok.train.checkpoint import load_tensors
+from jumok.models.weights import load_tensors
+from jumok.tasks.stored import read_model
 
 WORDS = "The quick brown foxes didn't jump over 3.5 lazy dogs, and nobody's unbelievable antidisestablishmentarianism"
 KOREAN = "나는 어제 학교에서 친구를 만났습니다 트랜스포머의 어텐션은 아름답다"

@@ -8,13 +8,14 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from jumok.config import read_config
-from jumok.decode.search import DecodeConfig, Request, search
+from jumok.data.pages import pad
+from jumok.decode.options import DecodeConfig, Request
+from jumok.decode.search import search
 from jumok.errors import RecipeError
-from jumok.models import RnnClassifier, RnnConfig, RnnTagger
 from jumok.models.elmo import Elmo, ElmoConfig
 from jumok.models.features import Features, LayerMix
+from jumok.models.rnn import RnnClassifier, RnnConfig, RnnTagger
 from jumok.nn.cross_entropy import linear_cross_entropy
-from jumok.tasks.batch import pad
 from jumok.train.optimizer import OptimizerConfig, make_optimizer
 
 V, H = 13, 8
@@ -275,8 +276,10 @@ def test_dropout_is_for_training_alone():
 
 
 def test_embeddings_are_as_wide_as_states():
-    with pytest.raises(RecipeError, match="d_embedding must be d_hidden"):
+    with pytest.raises(RecipeError) as caught:
         read_config(ElmoConfig, {"d_embedding": 8, "d_hidden": 16}, what="[model]")
+    assert [(mistake.key, mistake.code) for mistake in caught.value.mistakes] == [("d_embedding", "recipe.mismatch")]
+    assert "d_hidden" in caught.value.what
     config = read_config(ElmoConfig, {"d_embedding": 16, "d_hidden": 16}, what="[model]")
     assert (config.d_model, config.attends, config.longest) == (16, False, None)
 

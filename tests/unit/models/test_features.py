@@ -8,13 +8,15 @@ from typer.testing import CliRunner
 
 from jumok.cli import app
 from jumok.errors import RecipeError
-from jumok.hub.folder import ModelFolder, write_model
-from jumok.models import Bert, BertConfig, BertPretraining, RnnClassifier, RnnConfig, RnnTagger
+from jumok.hub.folder import ModelFolder
+from jumok.models.bert import Bert, BertConfig, BertPretraining
+from jumok.models.rnn import RnnClassifier, RnnConfig, RnnTagger
+from jumok.models.weights import unique_tensors
 from jumok.predictor import load
 from jumok.recipe import load_recipe
+from jumok.tasks.stored import write_model
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
-from jumok.train.checkpoint import unique_tensors
 from jumok.train.layers import depths
 from jumok.transfer import give_features
 
@@ -96,14 +98,18 @@ def test_a_run_with_features_of_bert_is_whole(tmp_path, tokenizer, monkeypatch):
     recipe = written_recipe(tmp_path, tokenizer, 32)
     result = CliRunner().invoke(app, ["train", str(recipe), "--out", str(tmp_path / "run")])
     assert result.exit_code == 0, result.output
-    model = load(tmp_path / "run").models[0]
+    model = load(tmp_path / "run").engine.models[0]
     assert model.config.features == CONFIG
-    given = load(tmp_path / "start").model.state_dict()
+    given = load(tmp_path / "start").engine.models[0].state_dict()
     for name, tensor in model.reader.features.body.state_dict().items():
         assert torch.equal(tensor, given[name]), name
     assert load(tmp_path / "run").predict(["a good film"])[0].text in ("good", "bad")
 
 
 def test_a_text_longer_than_the_positions_of_the_features_is_refused(tmp_path, tokenizer):
-    with pytest.raises(RecipeError, match=r"max_len = 64 must not be over model\.features\.max_len = 32"):
-        load_recipe(written_recipe(tmp_path, tokenizer, 64))
+    path = written_recipe(tmp_path, tokenizer, 64)
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(path)
+    (found,) = caught.value.mistakes
+    assert (found.code, found.key, found.where) == ("recipe.mismatch", "data.max_len", f"{path}:4")
+    assert all(fact in found.what for fact in ("64", "model.features.max_len", "32"))

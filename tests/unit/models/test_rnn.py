@@ -8,9 +8,9 @@ from torch import nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from jumok.config import read_config
+from jumok.data.pages import pad
 from jumok.errors import RecipeError
-from jumok.models import RnnClassifier, RnnConfig, RnnLanguageModel, RnnTagger
-from jumok.tasks.batch import pad
+from jumok.models.rnn import RnnClassifier, RnnConfig, RnnLanguageModel, RnnTagger
 
 V, L, D, H = 13, 3, 6, 8
 PAD = V - 1
@@ -321,6 +321,7 @@ def test_dropout_is_for_training_alone():
 
 
 def test_an_odd_width_cannot_be_halved():
-    with pytest.raises(RecipeError, match="d_hidden must be even"):
+    with pytest.raises(RecipeError) as caught:
         read_config(RnnConfig, {"bidirectional": True, "d_hidden": 7}, what="[model]")
+    assert [(mistake.key, mistake.code) for mistake in caught.value.mistakes] == [("d_hidden", "recipe.mismatch")]
     assert read_config(RnnConfig, {"d_hidden": 7}, what="[model]").d_model == 7

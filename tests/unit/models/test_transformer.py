@@ -184,5 +184,7 @@ def test_learned_positions_end_and_sinusoidal_ones_do_not():
     ids=str,
 )
 def test_impossible_sizes_are_refused(changes):
-    with pytest.raises(RecipeError, match="must be"):
+    with pytest.raises(RecipeError) as caught:
         read_config(TransformerConfig, asdict(TINY) | changes, what="[model]")
+    wrong = ("d_model", "recipe.mismatch") if changes.get("n_heads") else (next(iter(changes)), "recipe.value")
+    assert [(mistake.key, mistake.code) for mistake in caught.value.mistakes] == [wrong]

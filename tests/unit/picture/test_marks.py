@@ -14,21 +14,22 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
 from jumok.errors import InputError
-from jumok.picture import MOST_PASSAGES, Passage, draw_marks, find_families, marks, surface
+from jumok.picture import MOST_PASSAGES, draw_marks, find_families, marks, surface
 from jumok.picture.marks import BAR, COLOURS, ROOM, SIZE, _Mark, _stack
 from jumok.picture.marks import SMALL as SMALL_SIZE
 from jumok.picture.typesetting import Typesetter
-from jumok.tasks.relater import Relation
-from jumok.tasks.tagger import Found
+from jumok.tasks.passage import Passage
+from jumok.tasks.relation.predictor import Relation
+from jumok.text.span import Span
 
 TEXT = "Aspirin inhibits COX-2 in human platelets."
 PRIVATE_SYMBOL = "\U000f0000"  # no font has a glyph for it
 CUNEIFORM = "\U00012000"
 
 
-def entity(text: str, what: str, kind: str, after: int = 0) -> Found:
+def entity(text: str, what: str, kind: str, after: int = 0) -> Span:
     start = text.index(what, after)
-    return Found(start, start + len(what), kind, what, 0.9)
+    return Span(start, start + len(what), kind, what, 0.9)
 
 
 ASPIRIN, COX = entity(TEXT, "Aspirin", "Chemical"), entity(TEXT, "COX-2", "Gene")
@@ -74,7 +75,7 @@ class TestEntities:
 
     def test_a_type_has_one_colour_in_the_legend_the_text_and_the_rows(self, tmp_path: Path) -> None:
         text = "b a b a"
-        found = [Found(i, i + 1, text[i].upper(), text[i], 0.9) for i in (0, 2, 4, 6)]
+        found = [Span(i, i + 1, text[i].upper(), text[i], 0.9) for i in (0, 2, 4, 6)]
         figure = draw_marks([Passage(text, found, [Relation(found[0], found[3], "r", 1.0)])], tmp_path / "m.svg")
         first, second = COLOURS[:2]
         used = boxes(figure)
@@ -93,13 +94,13 @@ class TestEntities:
 
     def test_an_entity_may_be_a_part_of_a_word(self, tmp_path: Path) -> None:
         text = "wwwwwwwww works"
-        figure = draw_marks([Passage(text, [Found(3, 6, "P", "www", 0.9)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage(text, [Span(3, 6, "P", "www", 0.9)])], tmp_path / "m.svg")
         ((left, right, _),) = bars(figure)
         assert left == pytest.approx(right - left, rel=0.05)
         assert place(figure, "works")[0] == pytest.approx(3 * left, rel=0.1)
 
     def test_those_without_a_type_are_called_entities(self, tmp_path: Path) -> None:
-        figure = draw_marks([Passage("a b", [Found(0, 1, "", "a", 1.0)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage("a b", [Span(0, 1, "", "a", 1.0)])], tmp_path / "m.svg")
         assert texts(figure) == ["entity  1", "entity", "a", "b"]
 
     def test_nothing_found_is_said(self, tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ class TestLevels:
     def test_what_is_inside_stands_above_and_what_crosses_beneath(self, tmp_path: Path) -> None:
         text = "tumor necrosis factor receptor"
         spans = {"inner": (0, 5), "outer": (0, 21), "across": (6, 30)}
-        found = [Found(*span, kind, text[slice(*span)], 0.9) for kind, span in spans.items()]
+        found = [Span(*span, kind, text[slice(*span)], 0.9) for kind, span in spans.items()]
         figure = draw_marks([Passage(text, found)], tmp_path / "m.svg")
         low = {kind: place(figure, kind)[1] for kind in spans}
         assert low["inner"] > low["outer"] > low["across"]
@@ -120,7 +121,7 @@ class TestLevels:
 
     def test_two_types_of_the_same_characters_are_both_told(self, tmp_path: Path) -> None:
         figure = draw_marks(
-            [Passage("a", [Found(0, 1, kind, "a", 0.9) for kind in ("X", "Y", "X")])], tmp_path / "m.svg"
+            [Passage("a", [Span(0, 1, kind, "a", 0.9) for kind in ("X", "Y", "X")])], tmp_path / "m.svg"
         )
         assert texts(figure)[:2] == ["X  1", "Y  1"]
         assert len(bars(figure)) == 2
@@ -135,7 +136,7 @@ class TestLevels:
 
     def test_types_never_meet(self, tmp_path: Path) -> None:
         text = "a b c d e f g " * 12
-        found = [Found(i, i + 1, f"a_long_type_{text[i]}", text[i], 0.9) for i in range(0, len(text), 2)]
+        found = [Span(i, i + 1, f"a_long_type_{text[i]}", text[i], 0.9) for i in range(0, len(text), 2)]
         figure = draw_marks([Passage(text, found)], tmp_path / "m.png")
         labels = [text for text in figure.axes[0].texts if re.fullmatch(r"…?a_long_type_.", text.get_text())]
         assert len(labels) == len(found)
@@ -153,7 +154,7 @@ class TestLevels:
 class TestLines:
     def test_an_entity_at_the_end_of_a_line_is_drawn_in_both(self, tmp_path: Path) -> None:
         text = "word " * 60
-        figure = draw_marks([Passage(text, [Found(0, len(text) - 1, "Long", text.strip(), 0.9)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage(text, [Span(0, len(text) - 1, "Long", text.strip(), 0.9)])], tmp_path / "m.svg")
         lines = {y: 0 for _, y in [t.get_position() for t in figure.axes[0].texts if t.get_text() == "word"]}
         assert len(lines) > 2
         assert len(bars(figure)) == len(lines)
@@ -162,7 +163,7 @@ class TestLines:
 
     def test_a_word_longer_than_a_line_is_cut_and_nothing_is_lost(self, tmp_path: Path) -> None:
         text = "w" * 300
-        figure = draw_marks([Passage(text, [Found(10, 290, "X", text[10:290], 0.9)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage(text, [Span(10, 290, "X", text[10:290], 0.9)])], tmp_path / "m.svg")
         parts = [part for part in texts(figure) if set(part) == {"w"}]
         assert len(parts) > 2
         assert "".join(parts) == text
@@ -171,7 +172,7 @@ class TestLines:
 
     @pytest.mark.parametrize("broken", ["a\nb", "a\r\nb", "a \u2028 b", "a\n\n\n\n\nb"])
     def test_line_breaks_are_kept(self, tmp_path: Path, broken: str) -> None:
-        figure = draw_marks([Passage(broken, [Found(0, len(broken), "X", broken, 0.9)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage(broken, [Span(0, len(broken), "X", broken, 0.9)])], tmp_path / "m.svg")
         (x, high), (next_x, low) = place(figure, "a"), place(figure, "b")
         assert (x, next_x) == (0, 0)
         lines = 2 if "\n\n" in broken else 1  # of empty ones, one is kept
@@ -201,7 +202,7 @@ class TestRelations:
 
     def test_long_names_are_cut_and_line_breaks_are_not_drawn(self, tmp_path: Path) -> None:
         text = f"{'n' * 60} a\nb"
-        head, tail = Found(0, 60, "X", "n" * 60, 0.9), Found(61, 64, "Y", "a\nb", 0.9)
+        head, tail = Span(0, 60, "X", "n" * 60, 0.9), Span(61, 64, "Y", "a\nb", 0.9)
         said = texts(draw_marks([Passage(text, [head, tail], [Relation(head, tail, "r", 1.0)])], tmp_path / "m.svg"))
         assert said[-3:] == ["n" * 39 + "…", "a b", "r  1.00"]
 
@@ -214,14 +215,15 @@ class TestCharacters:
 
     def test_letters_without_a_glyph_are_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(surface, "_installed_families", lambda: iter([surface.BASE_FAMILY]))
-        with pytest.raises(InputError, match=r"no installed font has"):
+        with pytest.raises(InputError) as caught:
             draw_marks([Passage(CUNEIFORM, [])], tmp_path / "m.png")
+        assert caught.value.code == "input.no_font"
         assert list(tmp_path.iterdir()) == []
 
     def test_decomposed_letters_are_composed_and_their_places_kept(self, tmp_path: Path) -> None:
         text = "cafe\u0301s open"
-        figure = draw_marks([Passage(text, [Found(0, 5, "P", text[:5], 0.9)])], tmp_path / "m.svg")
-        same = draw_marks([Passage("cafés open", [Found(0, 4, "P", "café", 0.9)])], tmp_path / "m.svg")
+        figure = draw_marks([Passage(text, [Span(0, 5, "P", text[:5], 0.9)])], tmp_path / "m.svg")
+        same = draw_marks([Passage("cafés open", [Span(0, 4, "P", "café", 0.9)])], tmp_path / "m.svg")
         assert texts(figure) == texts(same)
         assert bars(figure) == bars(same)
 
@@ -248,7 +250,7 @@ class TestFiles:
         assert path.read_bytes() == first
 
     def test_texts_are_stacked_with_one_legend(self, tmp_path: Path) -> None:
-        passages = [Passage(f"text{i} Ada", [Found(6, 9, "P", "Ada", 0.9)], title=f"line {i}") for i in range(1, 4)]
+        passages = [Passage(f"text{i} Ada", [Span(6, 9, "P", "Ada", 0.9)], title=f"line {i}") for i in range(1, 4)]
         figure = draw_marks(passages, tmp_path / "m.svg")
         assert texts(figure)[0] == "P  3"
         order = [place(figure, f"text{i}")[1] for i in range(1, 4)]
@@ -259,19 +261,24 @@ class TestFiles:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(marks, "TALLEST", 400)
-        with pytest.raises(InputError, match="30 texts are too many") as caught:
+        with pytest.raises(InputError) as caught:
             draw_marks([SMALL] * 30, tmp_path / "m.svg")
-        fit = int(re.findall(r"the first (\d+) fit", str(caught.value))[0])
+        assert (caught.value.code, caught.value.where) == ("input.picture", str(tmp_path / "m.svg"))
+        assert "30" in caught.value.what
+        fit = int(re.findall(r"\d+", str(caught.value.hint))[0])
         assert list(tmp_path.iterdir()) == []
         draw_marks([SMALL] * fit, tmp_path / "m.svg")
-        with pytest.raises(InputError, match="too many"):
+        with pytest.raises(InputError) as caught:
             draw_marks([SMALL] * (fit + 1), tmp_path / "m.svg")
+        assert caught.value.code == "input.picture"
 
     def test_a_text_that_is_too_long_is_refused(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(marks, "TALLEST", 100)
-        with pytest.raises(InputError, match="a text of 2,000 characters is too long") as caught:
+        with pytest.raises(InputError) as caught:
             draw_marks([Passage("some words " * 181 + "is it them"[:9], [])], tmp_path / "m.svg")
-        assert "30,000 characters" in str(caught.value.right)
+        assert caught.value.code == "input.picture"
+        assert "2,000" in caught.value.what
+        assert "30,000" in str(caught.value.hint)
 
     def test_the_most_passages_fit(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         heights = []
@@ -282,7 +289,9 @@ class TestFiles:
         assert heights[0] + (MOST_PASSAGES - 11) * each < marks.TALLEST
 
     def test_no_text_and_no_picture_are_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no text to draw"):
+        with pytest.raises(InputError) as caught:
             draw_marks([], tmp_path / "m.svg")
-        with pytest.raises(InputError, match=r"right: a name that ends in \.png or \.svg"):
+        assert (caught.value.code, caught.value.where) == ("input.empty", str(tmp_path / "m.svg"))
+        with pytest.raises(InputError) as caught:
             draw_marks([SMALL], tmp_path / "m.pdf")
+        assert (caught.value.code, caught.value.where) == ("input.picture_kind", str(tmp_path / "m.pdf"))

@@ -22,7 +22,7 @@ from jumok.picture import (
     refuse_undrawable,
     surface,
 )
-from jumok.predictor import Alignment
+from jumok.tasks.translation.predictor import Alignment
 
 WEIGHTS = [[0.7, 0.2, 0.06, 0.04], [0.05, 0.25, 0.6, 0.1], [0.0, 0.1, 0.2, 0.7]]
 SMALL = Alignment(["▁two", "▁hun", "dred", "</s>"], ["▁$zw$", "ei", "</s>"], WEIGHTS, [], [])
@@ -92,8 +92,10 @@ class TestAlignment:
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(surface, "MAX_PIXELS", 1000)
-        with pytest.raises(InputError, match=r"right: .*a\.svg"):
+        with pytest.raises(InputError) as caught:
             draw_alignment(SMALL, tmp_path / "a.png")
+        assert (caught.value.code, caught.value.where) == ("input.picture", str(tmp_path / "a.png"))
+        assert "a.svg" in str(caught.value.hint)
         draw_alignment(SMALL, tmp_path / "a.svg")
         assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
 
@@ -114,14 +116,16 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", ["a.pdf", "a.jpeg", "a", ".png"])
     def test_other_suffixes_are_refused(self, tmp_path: Path, name: str) -> None:
-        with pytest.raises(InputError, match=r"right: a name that ends in \.png or \.svg") as caught:
+        with pytest.raises(InputError) as caught:
             draw_alignment(SMALL, tmp_path / name)
-        assert caught.value.where == str(tmp_path / name)
+        assert (caught.value.code, caught.value.where) == ("input.picture_kind", str(tmp_path / name))
+        assert [kind for kind in (".png", ".svg") if kind not in str(caught.value.hint)] == []
 
     def test_without_matplotlib_it_says_what_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-        with pytest.raises(InputError, match=r"pip install 'jumok\[plot\]'"):
+        with pytest.raises(InputError) as caught:
             refuse_undrawable(Path("a.png"))
+        assert (caught.value.code, caught.value.hint) == ("input.extra", "pip install 'jumok[plot]'")
 
 
 class TestFonts:
@@ -146,15 +150,19 @@ class TestFonts:
         assert (first, second != first) == ("DejaVu Sans", True)
 
     def test_a_character_without_a_glyph_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match=r"no installed font has .*\(U\+10FFFD\)") as caught:
+        with pytest.raises(InputError) as caught:
             draw_alignment(aligned(["▁a", NO_FONT_HAS_IT], ["▁b"]), tmp_path / "a.png")
-        assert "apt-get install" in str(caught.value.right)
+        assert caught.value.code == "input.no_font"
+        assert "(U+10FFFD)" in caught.value.what
+        assert "apt-get install" in str(caught.value.hint)
         assert list(tmp_path.iterdir()) == []
 
     def test_without_a_korean_font_it_says_which_to_install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(surface, "_installed_families", lambda: iter([surface.BASE_FAMILY]))
-        with pytest.raises(InputError, match="apt-get install fonts-nanum"):
+        with pytest.raises(InputError) as caught:
             surface._families_for.__wrapped__(frozenset("한a"))
+        assert caught.value.code == "input.no_font"
+        assert "apt-get install fonts-nanum" in str(caught.value.hint)
 
     @pytest.mark.usefixtures("hangul")
     def test_a_font_that_was_installed_after_matplotlib_made_its_list_is_found(
@@ -236,8 +244,9 @@ class TestCurves:
         assert loss.get_title(loc="left") == "training masked loss"
 
     def test_a_run_that_has_not_begun_is_refused(self, tmp_path: Path) -> None:
-        with pytest.raises(InputError, match="no training steps"):
+        with pytest.raises(InputError) as caught:
             draw_curves([], tmp_path / "c.png")
+        assert (caught.value.code, caught.value.where) == ("input.empty", str(tmp_path / "c.png"))
 
 
 def bucket(name: str, value: float, low: float, high: float, n: int) -> dict[str, Any]:
@@ -261,10 +270,18 @@ class TestBleuByLength:
         assert bars == [[[28, 31], [11, 14]], [[31, 35], [30, 34]]]
         assert [text.get_text().strip() for text in figure.legends[0].get_texts()] == ["_rnn", "transformer"]
 
-    @pytest.mark.parametrize("runs", [{}, {"run": []}, {"run": [bucket("bleu", 1, 1, 1, 1)]}])
-    def test_scores_of_something_else_are_refused(self, tmp_path: Path, runs: dict[str, Any]) -> None:
-        with pytest.raises(InputError, match="BLEU by source length"):
+    @pytest.mark.parametrize(
+        ("runs", "code"),
+        [
+            ({}, "input.empty"),
+            ({"run": []}, "input.empty"),
+            ({"run": [bucket("bleu", 1, 1, 1, 1)]}, "input.unknown_score"),
+        ],
+    )
+    def test_scores_of_something_else_are_refused(self, tmp_path: Path, runs: dict[str, Any], code: str) -> None:
+        with pytest.raises(InputError) as caught:
             draw_bleu_by_length(runs, tmp_path / "b.png")
+        assert (caught.value.code, caught.value.where) == (code, str(tmp_path / "b.png"))
 
 
 RECIPE = """
@@ -334,17 +351,18 @@ class TestCommand:
         assert ElementTree.parse(out).getroot().tag.endswith("svg")
 
     @pytest.mark.parametrize(
-        ("model", "arguments", "words"),
+        ("model", "arguments", "code", "where"),
         [
-            ("transformer", ["  "], ["no text", "right: a text"]),
-            ("transformer", ["1 2", "--out", "a.pdf"], ["a.pdf", ".png or .svg"]),
-            ("no attention", ["1 2"], ["this model has no attention", "a run of translation that attends"]),
+            ("transformer", ["  "], "input.empty", None),
+            ("transformer", ["1 2", "--out", "a.pdf"], "input.picture_kind", "a.pdf"),
+            ("no attention", ["1 2"], "input.no_attention", None),
         ],
     )
     def test_what_cannot_be_drawn_is_said(
-        self, runs: dict[str, Path], model: str, arguments: list[str], words: list[str]
+        self, runs: dict[str, Path], model: str, arguments: list[str], code: str, where: str | None
     ) -> None:
         said = attention(runs[model], *arguments)
         assert isinstance(said.exception, InputError)
-        assert [word for word in words if word not in str(said.exception)] == []
+        assert (said.exception.code, said.exception.where) == (code, where)
+        assert said.exception.hint
         assert said.stdout == ""

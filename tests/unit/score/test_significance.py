@@ -137,15 +137,22 @@ def test_comparison_is_reproducible():
 
 @pytest.mark.parametrize("statistics", [np.zeros((0, 2)), np.zeros(3)], ids=["no examples", "no second axis"])
 def test_statistics_that_cannot_be_scored_are_refused(statistics):
-    with pytest.raises(DataError, match="cannot be scored"):
-        bootstrap(statistics, mean)
-    with pytest.raises(DataError, match="cannot be scored"):
-        compare(statistics, statistics, mean, metric="m")
+    for call in (
+        lambda: bootstrap(statistics, mean),
+        lambda: compare(statistics, statistics, mean, metric="m"),
+    ):
+        with pytest.raises(DataError) as caught:
+            call()
+        assert caught.value.code == "data.shape"
+        assert f"{statistics.shape}" in caught.value.what
 
 
 def test_systems_of_different_size_are_refused():
-    with pytest.raises(DataError, match="different shapes"):
-        compare(coin(0.5, 4, 1), coin(0.5, 5, 1), mean, metric="m")
+    a, b = coin(0.5, 4, 1), coin(0.5, 5, 1)
+    with pytest.raises(DataError) as caught:
+        compare(a, b, mean, metric="m")
+    assert caught.value.code == "data.shape"
+    assert f"{a.shape} and {b.shape}" in caught.value.what
 
 
 def test_metrics_are_scored_and_compared_one_by_one():
@@ -164,9 +171,11 @@ def test_metrics_are_scored_and_compared_one_by_one():
     ]
 
 
-@pytest.mark.parametrize(("predicted", "gold"), [("ab", "a"), ("", "")])
-def test_predictions_that_do_not_pair_up_are_refused(predicted, gold):
+@pytest.mark.parametrize(("predicted", "gold", "code"), [("ab", "a", "data.counts"), ("", "", "data.empty")])
+def test_predictions_that_do_not_pair_up_are_refused(predicted, gold, code):
     require_pairs("a", "b")
-    message = f"{len(predicted)} guesses for {len(gold)} riddles"
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError) as caught:
         require_pairs(predicted, gold, what="guesses", of="riddles")
+    assert caught.value.code == code
+    assert f"{len(predicted)} guesses" in caught.value.what
+    assert f"{len(gold)} riddles" in caught.value.what

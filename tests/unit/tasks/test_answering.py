@@ -10,18 +10,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError, RecipeError
-from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
+from jumok.examples.questions import Question
+from jumok.models.bert import BertConfig
+from jumok.models.bert_heads import BertTagger
+from jumok.models.rnn import RnnConfig, RnnTagger
 from jumok.predictor import load
-from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
-from jumok.tasks.answerer import Answerer
-from jumok.tasks.answering import NOWHERE, AnsweringConfig, answer, encode_question, encode_questions
-from jumok.tasks.predict import LongTextWarning
-from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Question
+from jumok.tasks.answering import AnsweringConfig, AnsweringFacts
+from jumok.tasks.answering.places import encode_question
+from jumok.tasks.answering.predictor import Answered, Answerer
+from jumok.tasks.answering.task import NOWHERE, encode_questions, prepare
+from jumok.tasks.protocol import Failure, adapter, plain
+from jumok.tasks.windows import LongTexts, WindowRule
 from jumok.text.normalise import is_inside_character
-from jumok.text.tokenizer import Tokenizer
+from jumok.text.span import Span
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
 LINES = ["a b c d e f g h i j what ? 가나 다"] * 3
@@ -55,9 +60,21 @@ class Fake:
         return logits
 
 
+def answerer(*models, tokenizer=WORDS, long=LONG, threshold=0.0, **config):
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    facts = AnsweringFacts(max_len=long.max_len, long_texts=long.as_fact, threshold=threshold)
+    return Answerer(TorchEngine(models, tokenizers), tokenizers, AnsweringConfig(**config), facts)
+
+
 def answers(model, examples, tokenizer=WORDS, long=LONG, n_best=1, **config):
     windows = [encode_question(tokenizer, example, long).windows for example in examples]
-    return answer([model], tokenizer, windows, AnsweringConfig(**config), n_best=n_best)
+    return answerer(model, tokenizer=tokenizer, long=long, **config).best(windows, n_best=n_best)
+
+
+def with_facts(predictor, **facts):
+    """The same model with other facts."""
+    facts = AnsweringFacts(**{"max_len": predictor.long_texts.max_len, **facts})
+    return Answerer(predictor.engine, predictor.tokenizers, predictor.config, facts)
 
 
 # windows
@@ -101,9 +118,10 @@ def test_a_question_longer_than_half_the_room_is_cut_or_refused():
     assert [window.first for window in windows] == [11]  # ten pieces and the end
     assert windows[0].row[:10] == WORDS.encode("what " * 10)
     assert encode_question(WORDS, example, LongTexts(22, "truncate")).windows == windows
-    with pytest.raises(DataError, match="a text of 30 pieces, where there is room for 10") as caught:
+    with pytest.raises(DataError) as caught:
         encode_question(WORDS, example, LongTexts(22, "refuse"))
-    assert caught.value.where == "dev.json, question 7"
+    assert (caught.value.code, caught.value.where) == ("data.too_long", "dev.json, question 7")
+    assert {"30", "10"} <= set(caught.value.what.replace(",", " ").split())
 
 
 def test_a_long_context_may_be_cut_or_refused():
@@ -112,8 +130,9 @@ def test_a_long_context_may_be_cut_or_refused():
     assert (found.long, found.cut, found.truncated) == (True, False, True)
     assert [len(window.offsets) for window in found.windows] == [17]
     assert all(found.windows[0].best)
-    with pytest.raises(DataError, match="a text of 50 pieces"):
+    with pytest.raises(DataError) as caught:
         encode_question(WORDS, example, LongTexts(22, "refuse"))
+    assert (caught.value.code, caught.value.where, "50" in caught.value.what) == ("data.too_long", "x", True)
 
 
 # where an answer is
@@ -195,12 +214,12 @@ def test_the_loss_is_the_mean_of_two_cross_entropies(tree, tmp_path, kind):
 def test_the_answer_with_the_best_start_and_end_is_given():
     model = Fake(WORDS, {"b": 3, "e": 2}, {"c": 3, "f": 1})
     ((best,),) = answers(model, [question("a b c d e f")])
-    assert (best.said("a b c d e f"), best.score) == ("b c", 6)
+    assert (best.of("a b c d e f"), best.score) == ("b c", 6)
 
 
 def test_an_answer_does_not_end_before_it_starts():
     ((best,),) = answers(Fake(WORDS, {"e": 9}, {"b": 9}), [question("a b c d e f")])
-    assert best.said("a b c d e f") in {"e", "e f"} | {"b", "a b"}
+    assert best.of("a b c d e f") in {"e", "e f"} | {"b", "a b"}
     assert best.start < best.end
 
 
@@ -209,8 +228,8 @@ def test_no_answer_is_longer_than_allowed(longest):
     context = "a b c d e f"
     model = Fake(WORDS, {"b": 10}, {"e": 9, "c": 1})
     (found,) = answers(model, [question(context)], max_answer=longest, n_best=40)
-    assert max(len(span.said(context).split()) for span in found) == min(longest, 6)
-    assert found[0].said(context) == {1: "b", 2: "b c", 3: "b c"}.get(longest, "b c d e")
+    assert max(len(span.of(context).split()) for span in found) == min(longest, 6)
+    assert found[0].of(context) == {1: "b", 2: "b c", 3: "b c"}.get(longest, "b c d e")
 
 
 @pytest.mark.parametrize("tokenizer", [WORDS, LETTERS, PIECES], ids=["word", "character", "wordpiece"])
@@ -245,7 +264,7 @@ def test_pieces_without_a_character_do_not_crowd_out_answers(n):
     model.worth[:, LETTERS.encode("😀")] = 40
     (found,) = answers(model, [question(context)], LETTERS, n_best=n)
     assert len(found) == n
-    assert found[0].said(context) == "😀"
+    assert found[0].of(context) == "😀"
 
 
 # windows of a long context
@@ -282,21 +301,21 @@ def test_an_answer_is_not_taken_from_where_a_window_begins_if_another_knows_bett
             return logits
 
     (found,) = answers(Rash(WORDS, {"i": 5}, {"i": 5}), [question(context)], WORDS, long, 20)
-    assert found[0].said(context) == "i"
+    assert found[0].of(context) == "i"
     assert found[0].score == 10
 
 
 def test_the_same_place_in_two_windows_is_one_answer():
     context = " ".join(["a"] * 8 + ["i"] + ["a"] * 8)
     (found,) = answers(Fake(WORDS, {"i": 5}, {"i": 5}), [question(context)], WORDS, LongTexts(15, "windows", 5), 10)
-    assert [span.said(context) for span in found].count("i") == 1
+    assert [span.of(context) for span in found].count("i") == 1
 
 
 def test_the_ensemble_is_the_mean_of_the_logits():
     one, other = Fake(WORDS, {"a": 4}, {"a": 4}), Fake(WORDS, {"c": 6}, {"c": 6})
     windows = [encode_question(WORDS, question("a b c"), LONG).windows]
-    ((best,),) = answer([one, other], WORDS, windows, AnsweringConfig())
-    assert (best.said("a b c"), best.score) == ("c", 6)
+    ((best,),) = answerer(one, other).best(windows)
+    assert (best.of("a b c"), best.score) == ("c", 6)
 
 
 # no answer
@@ -306,10 +325,10 @@ def test_the_ensemble_is_the_mean_of_the_logits():
 def test_no_answer_is_an_answer_among_others(nothing, said):
     model = Fake(WORDS, {"b": 2}, {"b": 2}, nothing)
     (found,) = answers(model, [question("a b c")], no_answer=True, n_best=3)
-    assert found[0].said("a b c") == said
-    assert {"b", ""} <= {span.said("a b c") for span in found}
+    assert found[0].of("a b c") == said
+    assert {"b", ""} <= {span.of("a b c") for span in found}
     ((always,),) = answers(model, [question("a b c")])
-    assert always.said("a b c") == "b"
+    assert always.of("a b c") == "b"
 
 
 def test_the_window_that_is_least_sure_of_no_answer_speaks_for_it():
@@ -325,8 +344,8 @@ def test_the_window_that_is_least_sure_of_no_answer_speaks_for_it():
             return logits
 
     model = Unsure(WORDS, {"i": 0.1}, {"i": 0.1}, nothing=5)
-    ((best,),) = answer([model], WORDS, [windows], AnsweringConfig(no_answer=True))
-    assert best.said(context) == "i"
+    ((best,),) = answerer(model, no_answer=True).best([windows])
+    assert best.of(context) == "i"
 
 
 @pytest.mark.parametrize("context", ["", "  ", "\u3000\n"])
@@ -337,10 +356,11 @@ def test_nothing_answers_nothing(context, no_answer):
 
 
 def test_questions_without_an_answer_need_a_task_that_has_them(tree, tmp_path):
-    with pytest.raises(DataError, match="a question without an answer") as caught:
+    with pytest.raises(DataError) as caught:
         prepare(parse_recipe(tree("answering", task={"no_answer": False}), where="test"), tmp_path)
+    assert caught.value.code == "data.no_answer"
     assert "question" in str(caught.value.where)
-    assert "no_answer" in (caught.value.right or "")
+    assert "no_answer" in (caught.value.hint or "")
 
 
 # a run
@@ -358,30 +378,40 @@ def test_what_shines_is_learned(runs, held_out):
 def test_a_threshold_is_found_where_the_model_speaks_too_often(runs, held_out):
     """Its belief in no answer is taken down; the threshold makes up for that, and an answer among others stays one."""
     predictor, examples = load(runs("answering").folder), held_out("answering")
-    before = predictor.score(examples)[0]["scores"]["answer_f1"]["value"]
-    predictor.threshold -= 30
-    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] < before  # it always answers now
-    predictor.threshold = predictor.best_threshold(examples)
-    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] >= before
+    before = f1(predictor, examples)
+    rash = with_facts(predictor, threshold=predictor.threshold - 30)
+    assert f1(rash, examples) < before  # it always answers now
+    assert f1(with_facts(predictor, threshold=rash.best_threshold(examples)), examples) >= before
     facts = json.loads((runs("answering").folder / "model/config.json").read_text())["jumok"]
     assert facts.get("threshold", 0.0) == load(runs("answering").folder).threshold
 
 
-@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
+def f1(predictor, examples):
+    return predictor.score(examples)[0]["scores"]["answer_f1"]["value"]
+
+
+def test_a_threshold_is_a_fact_that_dev_tells(tree, tmp_path):
+    found = prepare(parse_recipe(tree("answering"), where="test"), tmp_path)
+    fake = Fake(found.tokenizer, {"sun": 5}, {"sun": 5}, nothing=30)
+    predictor = answerer(fake, tokenizer=found.tokenizer, no_answer=True)
+    facts = found.calibrated(predictor, found.dev)
+    assert facts == {"threshold": predictor.best_threshold(found.dev)}
+    assert facts["threshold"] < 0
+    sure = answerer(fake, tokenizer=found.tokenizer)
+    assert found.calibrated(sure, found.dev) == {}  # there is always an answer
+    assert found.facts == AnsweringFacts(labels=["start", "end"], max_len=256)
+
+
 def test_a_threshold_is_found_by_the_best_answer_of_all_windows():
     """Where there is an answer, an early window has a lesser candidate; where there is none, that is all there is."""
     words = ["a", "b", "c", "d"] * 12
     answered, silent = (" ".join([*words[:2], *some, *words[2:], *more]) for some, more in (("j", "i"), ("j", "")))
     examples = [question(answered, answers=[("i", answered.index("i"))]), question(silent)]
-    facts = {
-        "task": {"kind": "answering", "no_answer": True},
-        "max_len": 18,
-        "long_texts": {"rule": "windows", "stride": 5},
-    }
-    predictor = Answerer([Fake(WORDS, {"i": 5, "j": 3}, {"i": 5, "j": 3}, nothing=2)], WORDS, facts)
-    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] == 50
-    predictor.threshold = predictor.best_threshold(examples)
-    assert predictor.score(examples)[0]["scores"]["answer_f1"]["value"] == 100
+    model = Fake(WORDS, {"i": 5, "j": 3}, {"i": 5, "j": 3}, nothing=2)
+    rule = {"long": LongTexts(18, "windows", 5), "no_answer": True}
+    predictor = answerer(model, **rule)
+    assert f1(predictor, examples) == 50
+    assert f1(answerer(model, threshold=predictor.best_threshold(examples), **rule), examples) == 100
 
 
 def test_answers_are_shown_with_their_places_and_shares(runs):
@@ -390,15 +420,42 @@ def test_answers_are_shown_with_their_places_and_shares(runs):
     (found,) = predictor.predict([json.dumps({"question": "what shines ?", "context": context})], n_best=4)
     assert len(found.answers) == 4
     assert all(context[a.start : a.end] == a.text for a in found.answers)
-    assert sum(a.probability for a in found.answers) == pytest.approx(1, abs=1e-5)
-    assert found.answers[0].probability == max(a.probability for a in found.answers)
+    assert sum(a.score for a in found.answers) == pytest.approx(1, abs=1e-5)
+    assert found.answers[0].score == max(a.score for a in found.answers)
     assert found.windows == 1
     (one,) = predictor.predict([f"what shines ?\t{context}"], n_best=1)
-    assert [a.probability for a in one.answers] == [1.0]
-    with pytest.raises(RecipeError, match="n_best"):
+    assert [a.score for a in one.answers] == [1.0]
+    with pytest.raises(RecipeError) as wrong:
         predictor.predict([f"what ?\t{context}"], n_best=0)
-    with pytest.raises(RecipeError, match="there is no such key"):
+    assert "n_best" in str(wrong.value)
+    with pytest.raises(InputError) as caught:
         predictor.predict([f"what ?\t{context}"], beam=2)
+    assert (caught.value.code, "beam" in caught.value.what) == ("input.unknown_option", True)
+
+
+def test_a_passage_has_the_best_answer_marked_and_the_question_above_it():
+    model = Fake(WORDS, {"b": 3}, {"c": 3}, nothing=4)
+    predictor, asked = answerer(model, no_answer=True), question("a b c d")
+    (found,) = predictor.predict(asked)
+    for line in (asked, plain(asked), "what ?\ta b c d"):
+        drawn = predictor.passage(line, found)
+        assert (drawn.text, drawn.title, drawn.relations) == ("a b c d", "what ?", ())
+        assert [*drawn.entities] == [Span(2, 5, "answer", "b c", found.answers[0].score)]
+    silent = answerer(model, no_answer=True, threshold=9)
+    (found,) = silent.predict(asked)
+    assert found.text == ""
+    assert [*silent.passage(asked, found).entities] == []
+
+
+def test_a_question_is_answered_alike_however_it_is_asked(runs, held_out):
+    predictor = runs("answering").predictor
+    for asked in held_out("answering")[:5]:
+        assert Question.parse(plain(asked), asked.where) == asked
+        mapping = {"question": asked.question, "context": asked.context}
+        given = [asked, mapping, json.dumps(mapping), f"{asked.question}\t{asked.context}"]
+        found = predictor.predict(given)
+        assert found == [found[0]] * 4
+        assert adapter(Answered).validate_python(plain(found[0])) == found[0]
 
 
 def test_a_question_may_begin_like_json(runs):
@@ -406,16 +463,21 @@ def test_a_question_may_begin_like_json(runs):
     given = json.dumps({"question": "{x} ?", "context": "the sun"})
     assert predictor(["{x} ?\tthe sun"]) == predictor([given])
     assert predictor(["what ?\t{ sun"])[0] in "{ sun"
-    with pytest.raises(DataError, match="not JSON"):
-        predictor(['{"question": "what ?",\t"context": "the sun"'])
+    with pytest.raises(DataError) as caught:
+        Question.parse('{"question": "what ?",\t"context": "the sun"')
+    assert caught.value.code == "data.not_json"
 
 
 def test_a_question_without_a_text_is_refused(runs):
-    with pytest.raises(InputError, match="no text to find the answer in: 'what shines") as caught:
-        runs("answering").predictor.predict(["what ?\tsun", "what shines ?"])
-    assert caught.value.where == "line 2"
-    with pytest.raises(InputError, match="context"):
-        runs("answering").predictor.predict(['{"question": "what ?"}'])
+    predictor = runs("answering").predictor
+    answered, *refused = predictor.predict(["what ?\tsun", "what shines ?", '{"question": "what ?"}'])
+    assert isinstance(answered, Answered)
+    assert all(isinstance(found, Failure) for found in refused)
+    assert [(found.code, found.where) for found in refused] == [("data.no_context", "line 2"), ("data.json", "line 3")]
+    assert ("what shines ?" in refused[0].what, "context" in refused[1].what) == (True, True)
+    with pytest.raises(InputError) as caught:
+        predictor(["what ?\tsun", "what shines ?"])
+    assert (caught.value.code, caught.value.where) == ("data.no_context", "line 2")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -424,20 +486,18 @@ def test_no_string_is_too_strange(runs, text):
     for line, context in ((f"what ?\t{text}", text), (f"{text}\tthe sun", "the sun")):
         (found,) = predictor.predict([line])
         assert all(context[a.start : a.end] == a.text for a in found.answers)
-        json.dumps(predictor.plain(line, found))
+        json.dumps(plain(found))
 
 
 def test_a_long_context_is_read_in_windows_and_said(runs):
-    predictor = runs("answering").predictor
-    facts = {
-        "task": {"kind": "answering", "no_answer": True},
-        "max_len": 16,
-        "long_texts": {"rule": "windows", "stride": 5},
-    }
-    narrow = Answerer(predictor.models, predictor.tokenizer, facts)
+    rule = WindowRule(rule="windows", stride=5)
+    narrow = with_facts(runs("answering").predictor, max_len=16, long_texts=rule)
     context = "the dog sits here today " * 12 + "red sun runs"
-    with pytest.warns(LongTextWarning, match="1 of 2 texts have more than 16 pieces"):
-        long, short = narrow.predict([f"what shines ?\t{context}", "what shines ?\ta sun here"])
+    long, short = narrow.predict([f"what shines ?\t{context}", "what shines ?\ta sun here"])
+    assert ([note.code for note in long.notes], short.notes) == (["text.windows"], [])
+    assert "16" in long.notes[0].text
+    (cut,) = narrow.predict([f"{'what ' * 30}\ta sun here"])
+    assert ([note.code for note in cut.notes], cut.truncated) == (["text.question_cut"], True)
     assert long.windows > 5
     assert long.text == "red sun"
     assert (short.windows, short.text) == (1, "sun")
@@ -456,3 +516,6 @@ def test_the_answers_of_the_predictor_are_those_of_its_score(runs, held_out):
     assert outputs == predictor([f"{e.question}\t{e.context}" for e in found])
     turned = [replace(e, answers=[]) for e in found]
     assert predictor.score(turned)[1] == outputs  # what is right is not looked at
+    with pytest.raises(DataError) as caught:
+        predictor.score([replace(found[0], answers=None, where="test.json, question 1")])
+    assert (caught.value.code, caught.value.where) == ("data.no_label", "test.json, question 1")

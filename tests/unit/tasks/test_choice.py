@@ -1,6 +1,7 @@
 """Multiple choice: the ending that fits, whatever the order of the endings."""
 
 import json
+import re
 from itertools import permutations
 
 import numpy as np
@@ -10,15 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
-from jumok.errors import DataError, InputError
-from jumok.models import BertClassifier, BertConfig
-from jumok.prepare import prepare
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.choices import Choice
+from jumok.models.bert import BertConfig
+from jumok.models.bert_heads import BertClassifier
 from jumok.recipe import parse_recipe
-from jumok.tasks.choice import Chooser, choose, encode_choice, encode_choices
-from jumok.tasks.predict import LongTextWarning
-from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Choice
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.choice import ChoiceKind
+from jumok.tasks.choice.predictor import Chooser, encode_choice
+from jumok.tasks.choice.task import encode_choices
+from jumok.tasks.protocol import Failure
+from jumok.tasks.windows import LongTexts, WindowedFacts, WindowRule
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
 LINES = ["a b c d e f g h i j"] * 3
@@ -38,7 +42,17 @@ def untrained(seed=1):
 
 
 def chooser(*models, **facts):
-    return Chooser(models or [untrained()], PIECES, {"task": {"kind": "choice"}, **facts})
+    tokenizers = Tokenizers(PIECES, PIECES)
+    return Chooser(TorchEngine(models or [untrained()], tokenizers), tokenizers, WindowedFacts(**facts))
+
+
+@pytest.fixture
+def prepare(tree, tmp_path):
+    def prepared(**sections):
+        recipe = parse_recipe(tree("choice", **sections), where="test")
+        return recipe.kind.prepare(recipe, tmp_path)
+
+    return prepared
 
 
 # rows
@@ -81,11 +95,11 @@ def test_a_long_context_may_be_cut_or_refused():
     (rows,) = found.windows
     assert (found.long, found.cut, found.truncated) == (True, False, True)
     assert [len(row) for row in rows] == [20, 20]
-    with pytest.raises(DataError, match="a text of 30 pieces, where there is room for 16") as caught:
-        encode_choice(PIECES, example, LongTexts(20, "refuse"))
-    assert caught.value.where == "x:3"
-    with pytest.raises(DataError, match="a text of 30 pieces, where there is room for 8"):
-        encode_choice(PIECES, Choice("a", ["b " * 30, "c"], 0, "x:3"), LongTexts(20, "refuse"))
+    for refused, room in ((example, 16), (Choice("a", ["b " * 30, "c"], 0, "x:3"), 8)):
+        with pytest.raises(DataError) as caught:
+            encode_choice(PIECES, refused, LongTexts(20, "refuse"))
+        assert (caught.value.code, caught.value.where) == ("data.too_long", "x:3")
+        assert re.findall(r"\d+", caught.value.what) == ["30", str(room)]
 
 
 def test_every_window_of_training_has_the_label():
@@ -99,19 +113,21 @@ def test_every_window_of_training_has_the_label():
 
 def test_examples_with_another_number_of_endings_are_refused():
     examples = [Choice("a", ["b", "c"], 1, "x:1"), Choice("a", ["b", "c", "d"], 0, "y:1")]
-    with pytest.raises(DataError, match="3 endings") as caught:
+    with pytest.raises(DataError) as caught:
         list(encode_choices(examples, PIECES, LONG, {}))
-    assert (caught.value.where, caught.value.right) == ("y:1", "2, as many as the others")
+    assert (caught.value.code, caught.value.where) == ("data.endings", "y:1")
+    assert "3" in caught.value.what
+    assert "2" in (caught.value.hint or "")
 
 
-def test_an_empty_corpus_is_refused(tree, tmp_path, monkeypatch):
+def test_an_empty_corpus_is_refused(prepare, tmp_path, monkeypatch):
     empty = tmp_path / "train.jsonl"
     empty.write_text("", "utf-8")
-    known = prepare(parse_recipe(tree("choice"), where="test"), tmp_path).tokenizer
-    monkeypatch.setattr("jumok.prepare.judging._tokenizer", lambda *_: known)  # as with weights to begin with
-    with pytest.raises(DataError, match="empty corpus") as caught:
-        prepare(parse_recipe(tree("choice", data={"train": [str(empty)]}), where="test"), tmp_path)
-    assert caught.value.where == str(empty)
+    known = prepare().tokenizer
+    monkeypatch.setattr("jumok.tasks.choice.task.text_tokenizer", lambda *_: known)  # as with weights to begin with
+    with pytest.raises(DataError) as caught:
+        prepare(data={"train": [str(empty)]})
+    assert (caught.value.code, caught.value.where) == ("data.empty", str(empty))
 
 
 # what is believed
@@ -138,7 +154,7 @@ def test_probabilities_are_a_softmax_over_the_endings():
             segments = [int(at > row.index(PIECES.end_id)) for at in range(len(row))]
             ids = torch.tensor([row])
             scores.append(model(ids, torch.tensor([segments]), torch.ones_like(ids, dtype=torch.bool))[0, 0])
-    (found,) = choose([model], PIECES, [[rows]])
+    (found,) = chooser(model).believed([[rows]])
     assert found == pytest.approx(torch.stack(scores).softmax(0).numpy(), abs=1e-5)
 
 
@@ -146,17 +162,18 @@ def test_windows_are_merged_before_they_become_probabilities_and_models_after():
     models = [untrained(1), untrained(2)]
     texts = [Choice(text, ["c", "d e"], 0, "") for text in ("a b", "f g h")]
     windows = [encode_choice(PIECES, text, LONG).windows[0] for text in texts]
-    alone = [np.mean([np.log(choose([model], PIECES, [[rows]])[0]) for rows in windows], axis=0) for model in models]
-    told = []
-    (both, _) = choose(models, PIECES, [windows, windows[:1]], done=told.append)
+    alone = [np.mean([np.log(chooser(model).believed([[rows]])[0]) for rows in windows], axis=0) for model in models]
+    (both, _) = chooser(*models).believed([windows, windows[:1]])
     assert both == pytest.approx(np.mean([np.exp(a) / np.exp(a).sum() for a in alone], axis=0), abs=1e-6)
+    told = []
+    chooser(*models).predict(texts, done=told.append)
     assert sum(told) == 2
 
 
 def test_a_context_may_begin_like_json():
     assert chooser()(["{ a\tb\tc"])[0] in {"b", "c"}
-    with pytest.raises(DataError, match="not JSON"):
-        chooser()(["{ a"])
+    (failed,) = chooser().predict(["{ a"])
+    assert (failed.code, failed.where) == ("data.not_json", "line 1")
 
 
 def test_examples_may_have_different_numbers_of_endings():
@@ -166,18 +183,21 @@ def test_examples_may_have_different_numbers_of_endings():
 
 
 def test_a_long_context_is_read_in_windows_and_said():
-    narrow = chooser(max_len=20, long_texts={"rule": "windows", "stride": 6})
-    with pytest.warns(LongTextWarning, match="1 of 2 texts have more than 20 pieces"):
-        long, _ = narrow.predict(["a b c " * 20 + "\td\te", "a\td\te"])
+    narrow = chooser(max_len=20, long_texts=WindowRule(rule="windows", stride=6))
+    long, short = narrow.predict(["a b c " * 20 + "\td\te", "a\td\te"])
+    assert ([note.code for note in long.notes], short.notes) == (["text.windows"], [])
+    assert "20" in long.notes[0].text
+    assert (long.windows > 1, short.windows) == (True, 1)
     assert sum(long.probabilities) == pytest.approx(1, abs=1e-5)
 
 
 # a run
 
 
-def test_the_loss_is_a_cross_entropy_over_the_endings(tree, tmp_path):
-    found = prepare(parse_recipe(tree("choice"), where="test"), tmp_path)
-    assert (found.n_endings, found.width) == (3, 1)
+def test_the_loss_is_a_cross_entropy_over_the_endings(prepare):
+    found = prepare()
+    assert found.n_endings == 3
+    assert ChoiceKind().head({}, found.facts).n_labels == 1  # one score, whatever the number of endings
 
     class Fake:
         device = torch.device("cpu")
@@ -194,8 +214,8 @@ def test_the_loss_is_a_cross_entropy_over_the_endings(tree, tmp_path):
     assert (float(loss.total), loss.count) == (pytest.approx(total, rel=1e-5), 5)
 
 
-def test_a_batch_has_room_for_all_endings(tree, tmp_path):
-    found = prepare(parse_recipe(tree("choice", train={"batch_tokens": 120}), where="test"), tmp_path)
+def test_a_batch_has_room_for_all_endings(prepare):
+    found = prepare(train={"batch_tokens": 120})
     for examples in found.batches(0):
         page = found.batch(examples).page
         assert page.ids.shape[0] == 3 * len(examples)
@@ -216,9 +236,11 @@ def test_the_sun_is_learned(runs, held_out):
 
 @pytest.mark.parametrize("line", ["a dog", "a dog\tthe cat", ""])
 def test_without_two_endings_there_is_nothing_to_choose(runs, line):
-    with pytest.raises(InputError, match="endings to choose from") as caught:
-        runs("choice").predictor.predict(["a\tb\tc", line])
-    assert caught.value.where == "line 2"
+    good, failed = runs("choice").predictor.predict(["a\tb\tc", line])
+    assert good.text in {"b", "c"}
+    assert isinstance(failed, Failure)
+    assert (failed.code, failed.where) == ("data.endings", "line 2")
+    assert str(line.count("\t")) in failed.what
 
 
 @pytest.mark.parametrize("text", ["", " ", "😀", "\u0301", "\x00\x1f", "</s>", "{"])

@@ -12,22 +12,23 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from torch.nn import functional as F
 
+from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError, RecipeError
-from jumok.hub.folder import read_model
-from jumok.models import BertClassifier, BertConfig, RnnClassifier, RnnConfig
+from jumok.examples.labelled import Labelled
+from jumok.models.bert import BertConfig
+from jumok.models.bert_heads import BertClassifier
+from jumok.models.rnn import RnnClassifier, RnnConfig
 from jumok.predictor import load
-from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.score.classification import calibration_error
-from jumok.tasks.classification import ClassificationConfig, classify, encode_text, label_weights
-from jumok.tasks.classifier import Classifier
-from jumok.tasks.predict import LongTextWarning
+from jumok.tasks.classification import ClassificationConfig, ClassificationKind
+from jumok.tasks.classification.predictor import encode_text
+from jumok.tasks.classification.task import label_weights, prepare, target_loss
+from jumok.tasks.protocol import Failure, adapter, plain
 from jumok.tasks.targets import Classes, Numbers, Several
 from jumok.tasks.windows import LongTexts
-from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import Tokenizer
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, EOS_ID, TokenizerConfig
-from jumok.training import found_on_dev
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc déf 가나"])
 PIECES = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=60), ["abc déf 가나"] * 3, BERT)
@@ -46,7 +47,13 @@ HOSTILE = [
 ]
 
 
-def untrained(pool="attention", labels=("x", "y", "z"), **facts):
+def classifier_of(models, tokenizer, labels=("x", "y", "z"), predicts="class", **facts):
+    kind, tokenizers = ClassificationKind(), Tokenizers(tokenizer, tokenizer)
+    known = kind.read_facts({"task": {"predicts": predicts}, "labels": list(labels), **facts})
+    return kind.predictor(TorchEngine(models, tokenizers), tokenizers, {"predicts": predicts}, known)
+
+
+def untrained(pool="attention", labels=("x", "y", "z"), predicts="class", **facts):
     torch.manual_seed(1)
     config = RnnConfig(cell="gru", pool=pool, d_embedding=8, d_hidden=8, bidirectional=True)
     model = RnnClassifier(config, vocab=LETTERS.vocab_size, n_labels=len(labels) or 1).eval()
@@ -54,7 +61,7 @@ def untrained(pool="attention", labels=("x", "y", "z"), **facts):
         model.reader.embedding.weight[:-1] *= 20
         if model.score is not None:
             model.score.v.weight *= 20  # far from even attention
-    return Classifier([model], LETTERS, {"task": {"kind": "classification"}, "labels": list(labels), **facts})
+    return classifier_of([model], LETTERS, labels, predicts, **facts)
 
 
 def labelled(text, pair=None, label="x", where=""):
@@ -139,38 +146,45 @@ def test_the_label_is_the_likeliest_and_probabilities_sum_to_one(runs, task):
 def test_runs_with_other_labels_are_not_compared(runs, held_out):
     predictor = runs("classification").predictor
     other = untrained(labels=["no", "yes"])
-    with pytest.raises(InputError, match="different labels: bad, good and no, yes"):
+    with pytest.raises(InputError) as caught:
         predictor.compare(other, held_out("classification"))
-    several = untrained(labels=["bad", "good"], task={"kind": "classification", "predicts": "labels"})
-    with pytest.raises(InputError, match="predict different things"):
+    assert caught.value.code == "input.different_runs"
+    assert "bad, good and no, yes" in caught.value.what
+    several = untrained(labels=["bad", "good"], predicts="labels")
+    with pytest.raises(InputError) as caught:
         predictor.compare(several, held_out("classification"))
+    assert caught.value.code == "input.different_runs"
+    assert "task.predicts" in caught.value.hint
 
 
 def test_a_label_that_was_never_trained_on_cannot_be_scored(runs):
     found = [Labelled("the sun", None, "good", "test.tsv:2"), Labelled("a dog", None, "ugly", "test.tsv:3")]
-    with pytest.raises(DataError, match="the label 'ugly' does not occur") as caught:
+    with pytest.raises(DataError) as caught:
         runs("classification").predictor.score(found)
-    assert (caught.value.where, caught.value.right) == ("test.tsv:3", "one of bad, good")
+    assert (caught.value.code, caught.value.where) == ("data.unknown_label", "test.tsv:3")
+    assert "'ugly'" in caught.value.what
+    assert "bad, good" in caught.value.hint
 
 
 @pytest.mark.parametrize(
-    ("task", "row", "what"),
+    ("task", "row", "label", "code"),
     [
-        ("classification", "a dog\tugly", "the label 'ugly' does not occur"),
-        ("labels", "a dog\train|fog", "the label 'fog' does not occur"),
-        ("number", "a dog\tmany", "the label 'many' is no number"),
-        ("number", "a dog\tinf", "the label 'inf' is no number"),
-        ("verbal", "a dog\tugly", "the label 'ugly' does not occur"),
+        ("classification", "a dog\tugly", "'ugly'", "data.unknown_label"),
+        ("labels", "a dog\train|fog", "'fog'", "data.unknown_label"),
+        ("number", "a dog\tmany", "'many'", "data.not_a_number"),
+        ("number", "a dog\tinf", "'inf'", "data.not_a_number"),
+        ("verbal", "a dog\tugly", "'ugly'", "data.unknown_label"),
     ],
 )
 @pytest.mark.parametrize("split", ["dev", "test"])
-def test_an_unknown_label_is_named_before_the_training(tree, train, tmp_path, task, row, what, split):
+def test_an_unknown_label_is_named_before_the_training(tree, train, tmp_path, task, row, label, code, split):
     path = tmp_path / "held_out.tsv"
     good = {"labels": "rain", "number": "3"}.get(task, "good")
     path.write_text(f"text\tlabel\nthe sun\t{good}\n{row}\n", "utf-8")
-    with pytest.raises(DataError, match=what) as caught:
+    with pytest.raises(DataError) as caught:
         train(tree(task, data={split: [str(path)]}), tmp_path / "run", at=lambda _: pytest.fail("it trained"))
-    assert caught.value.where == f"{path}:3"
+    assert (caught.value.code, caught.value.where) == (code, f"{path}:3")
+    assert label in caught.value.what
 
 
 # pairs
@@ -178,33 +192,55 @@ def test_an_unknown_label_is_named_before_the_training(tree, train, tmp_path, ta
 
 def test_a_judge_of_pairs_refuses_a_single_text(runs):
     predictor = runs("pair").predictor
-    with pytest.raises(InputError, match="judges pairs of texts, and this is one: 'the sun'") as caught:
-        predictor.predict(["a\tb", "the sun"])
-    assert "tab" in (caught.value.right or "")
-    with pytest.raises(DataError, match="judges pairs of texts") as refused:
+    found, failed, of_mapping = predictor.predict(["a\tb", "the sun", {"text": "the sun"}])
+    assert found.text in predictor.labels
+    assert isinstance(failed, Failure)
+    assert (failed.code, failed.where) == ("input.pair", "line 2")
+    assert "'the sun'" in failed.what
+    assert "tab" in failed.hint
+    assert (of_mapping.code, of_mapping.where) == ("input.pair", "line 3")
+    with pytest.raises(DataError) as refused:
         predictor.score([labelled("the sun", None, "first", "test.tsv:9")])
-    assert (refused.value.where, refused.value.right) == ("test.tsv:9", "data.pair, the column of the second text")
+    assert (refused.value.code, refused.value.where) == ("input.pair", "test.tsv:9")
+    assert "data.pair" in refused.value.hint
+
+
+def test_a_judge_of_single_texts_refuses_a_pair(runs):
+    """As a mapping; in a line nobody can tell."""
+    found, failed = runs("classification").predictor.predict(["the sun", {"text": "the sun", "pair": "a dog"}])
+    assert found.text == "good"
+    assert (failed.code, failed.where) == ("input.pair", "line 2")
+
+
+@pytest.mark.parametrize("task", ["classification", "pair", "verbal"])
+def test_a_line_a_mapping_and_an_example_are_the_same(runs, task):
+    text, pair = "the sun", "a dog" if task == "pair" else None
+    mapping = {"text": text} if pair is None else {"text": text, "pair": pair}
+    line = "\t".join(mapping.values())
+    one, other, last = runs(task).predictor.predict([line, mapping, labelled(text, pair, "unheard of")])
+    assert one == other == last
 
 
 def test_a_tab_is_white_space_to_a_judge_of_single_texts(runs):
     predictor = runs("classification").predictor
-    one, other = predictor.predict(["the\tsun", "the sun"])
+    one, other = predictor.predict(["the\tsun", "the sun"], words=True)
     assert one.probabilities == other.probabilities
     assert [word for word, _ in one.words] == ["the", "sun"]
 
 
 def test_a_table_is_no_list_of_pairs(runs):
     """Its other columns would be read as a part of the second text, the label among them."""
-    with pytest.raises(InputError, match="4 texts or columns with tabs between them: '7") as caught:
-        runs("pair").predictor.predict(["the sun\tthe moon", "7\tthe sun\tthe moon\tx"])
-    assert caught.value.where == "line 2"
+    found, failed = runs("pair").predictor.predict(["the sun\tthe moon", "7\tthe sun\tthe moon\tx"])
+    assert found.text in ("first", "second")
+    assert (failed.code, failed.where) == ("input.columns", "line 2")
+    assert failed.what.startswith("4 ")
+    assert "'7" in failed.what
 
 
-def test_a_single_string_is_no_list_of_texts(runs):
+def test_a_single_string_is_one_text(runs):
     for task in ("classification", "verbal"):
-        with pytest.raises(InputError, match="a list of texts is wanted") as caught:
-            runs(task).predictor("the sun")
-        assert caught.value.right == "['the sun']"
+        predictor = runs(task).predictor
+        assert predictor("the sun") == predictor(["the sun"]) == ["good"]
 
 
 def test_a_text_has_an_end_and_a_pair_two():
@@ -232,7 +268,7 @@ def test_every_word_has_the_attention_of_its_pieces(text):
     classifier = untrained()
     first, tab, second = text.partition("\t")
     framed = encode_text(LETTERS, labelled(first, second if tab else None), LongTexts(100))
-    _, (weights,) = classify(classifier.models, LETTERS, [framed], classifier.targets, look=True)
+    (weights,) = classifier.engine.focus(framed.rows)
     assert sum(weights) == pytest.approx(1, abs=1e-5)
     expected, at = [], 0
     for part in [first, second] if tab else [first]:
@@ -242,7 +278,7 @@ def test_every_word_has_the_attention_of_its_pieces(text):
             at += pieces
         at += 1  # the end
     assert at == len(weights)
-    assert classifier.predict([text])[0].words == expected
+    assert classifier.predict([text], words=True)[0].words == expected
     assert np.ptp(weights) > 0.1
 
 
@@ -253,32 +289,72 @@ def test_the_attention_of_bert_is_that_of_its_words():
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.normal_()
-    classifier = Classifier([model], PIECES, {"task": {"kind": "classification"}, "labels": ["x", "y"]})
+    classifier = classifier_of([model], PIECES, ["x", "y"])
     for text in ("abc 가나 abc", "abc\t가나 abc"):
-        (found,) = classifier.predict([text])
+        (found,) = classifier.predict([text], words=True)
         assert [word for word, _ in found.words] == text.split()
         first, _, second = text.partition("\t")
         framed = encode_text(PIECES, labelled(first, second or None), LongTexts(40))
-        _, (weights,) = classify([model], PIECES, [framed], classifier.targets, look=True)
+        (weights,) = classifier.engine.focus(framed.rows)
         special = [w for i, w in zip(framed.rows[0], weights, strict=True) if i in (PIECES.start_id, PIECES.end_id)]
         assert sum(weight for _, weight in found.words) == pytest.approx(1 - sum(special), abs=1e-3)
 
 
 @pytest.mark.parametrize("pool", ["last", "mean"])
 def test_a_model_without_attention_says_nothing_of_words(pool):
-    assert untrained(pool).predict(["ab c"])[0].words is None
+    classifier = untrained(pool)
+    assert classifier.predict(["ab c"], words=True)[0].words is None
+    with pytest.raises(InputError) as caught:
+        classifier.attention("ab c")
+    assert caught.value.code == "input.no_attention"
+
+
+def test_words_are_not_looked_at_unless_they_are_asked_for(monkeypatch):
+    classifier = untrained()
+    monkeypatch.setattr(classifier.engine, "focus", lambda rows: pytest.fail("it looked"))
+    (found,) = classifier.predict(["ab c"])
+    assert found.words is None
+    assert "words" not in plain(found)
+    with pytest.raises(InputError) as caught:
+        classifier.predict(["ab c"], word=True)
+    assert caught.value.code == "input.unknown_option"
+    assert "words" in caught.value.hint
+
+
+def test_attention_is_that_of_every_layer_and_head():
+    torch.manual_seed(2)
+    config = BertConfig(d_model=8, d_ff=8, n_heads=2, n_layers=3, max_len=40)
+    model = BertClassifier(config, vocab=PIECES.vocab_size, n_labels=3).eval()
+    found = classifier_of([model], PIECES).attention("abc\t가나")
+    assert list(found) == ["self"]
+    pieces = PIECES.pieces(PIECES.frame(PIECES.encode("abc"), PIECES.encode("가나")))
+    assert found["self"].rows == found["self"].columns == pieces
+    assert found["self"].weights.shape == (3, 2, len(pieces), len(pieces))
+    assert found["self"].weights.sum(axis=-1) == pytest.approx(1, abs=1e-5)
+
+
+def test_attention_of_a_recurrent_network_is_the_one_by_which_it_weighs_its_states():
+    classifier = untrained()
+    found = classifier.attention({"text": "ab c"})["pool"]
+    row = LETTERS.frame(LETTERS.encode("ab c"))
+    assert found.columns == LETTERS.pieces(row)
+    assert (len(found.rows), found.weights.shape) == (1, (1, 1, 1, len(row)))
+    assert found.weights[0, 0, 0] == pytest.approx(classifier.engine.focus([row])[0])
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\t"])
 def test_no_words_have_no_attention(text):
-    assert untrained().predict([text])[0].words == []
+    assert untrained().predict([text], words=True)[0].words == []
 
 
 @pytest.mark.parametrize("rule", ["windows", "truncate"])
 def test_a_text_that_is_too_long_has_no_attention_to_show(rule):
     classifier = untrained(max_len=12, long_texts={"rule": rule, "stride": 4})
-    with pytest.warns(LongTextWarning, match="2 of 3 texts have more than 12 pieces"):
-        found = classifier.predict(["abc " * 9, "abc\t" + "de " * 9, "ab c"])
+    found = classifier.predict(["abc " * 9, "abc\t" + "de " * 9, "ab c"], words=True)
+    code = {"windows": "text.windows", "truncate": "text.cut"}[rule]
+    assert [[note.code for note in output.notes] for output in found] == [[code], [code], []]
+    assert "12" in found[0].notes[0].text
+    assert [output.truncated for output in found] == [rule == "truncate"] * 2 + [False]
     assert [output.words is None for output in found] == [True, True, False]
     assert [output.windows > 1 for output in found] == [rule == "windows"] * 2 + [False]
 
@@ -289,35 +365,34 @@ def test_a_text_that_is_too_long_has_no_attention_to_show(rule):
 @pytest.mark.parametrize("predicts", ["class", "labels", "number"])
 def test_windows_are_merged_before_they_become_probabilities(predicts):
     labels = [] if predicts == "number" else ["x", "y", "z"]
-    task = {"kind": "classification", "predicts": predicts}
-    long = untrained(labels=labels, task=task, max_len=10, long_texts={"rule": "windows", "stride": 3})
+    long = untrained(labels=labels, predicts=predicts, max_len=10, long_texts={"rule": "windows", "stride": 3})
     text = "abc def cab fed"
     framed = encode_text(LETTERS, labelled(text), long.long_texts)
     assert len(framed.rows) > 2
     with torch.no_grad():
         rows = [torch.tensor([row]) for row in framed.rows]
-        outputs = [long.models[0](row, torch.zeros_like(row), row >= 0).double() for row in rows]
+        outputs = [long.engine.models[0](row, torch.zeros_like(row), row >= 0).double() for row in rows]
     believe = {"class": lambda o: o.softmax(-1), "labels": torch.sigmoid, "number": lambda o: o}[predicts]
     expected = believe(torch.cat(outputs).mean(dim=0)).numpy()
-    with pytest.warns(LongTextWarning):
-        assert long.believed([labelled("ab"), labelled(text), labelled("c")])[1] == pytest.approx(expected, abs=1e-6)
+    told = []
+    found = long.believed([labelled("ab"), labelled(text), labelled("c")], done=told.append)
+    assert found[1] == pytest.approx(expected, abs=1e-6)
+    assert sum(told) == 3
 
 
-@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
 @pytest.mark.parametrize("predicts", ["class", "labels"])
 @pytest.mark.parametrize("temperature", [0.2, 5.0])
 def test_a_temperature_changes_no_decision_about_a_long_text(predicts, temperature):
     """Sure in one window and unsure in two: whoever averages probabilities decides otherwise at another temperature."""
-    task = {"kind": "classification", "predicts": predicts}
     rng = random.Random(1)
     texts = [labelled("".join(rng.choices("abcdef ", k=rng.randint(1, 40)))) for _ in range(60)]
-    facts = {"task": task, "max_len": 10, "long_texts": {"rule": "windows", "stride": 3}}
-    model = untrained(labels=["x", "y", "z"], **facts)
+    facts = {"max_len": 10, "long_texts": {"rule": "windows", "stride": 3}}
+    model = untrained(labels=["x", "y", "z"], predicts=predicts, **facts)
     with torch.no_grad():
-        model.models[0].output.weight *= 30
+        model.engine.models[0].output.weight *= 30
     before = model.believed(texts)
     with torch.no_grad():
-        for parameter in model.models[0].output.parameters():
+        for parameter in model.engine.models[0].output.parameters():
             parameter /= temperature
     after = model.believed(texts)
     assert (model.targets.decided(before) == model.targets.decided(after)).all()
@@ -326,9 +401,23 @@ def test_a_temperature_changes_no_decision_about_a_long_text(predicts, temperatu
 
 def test_a_text_that_is_too_long_may_be_refused():
     strict = untrained(max_len=10, long_texts={"rule": "refuse", "stride": 3})
-    with pytest.raises(DataError, match="a text of 18 pieces, where there is room for 9") as caught:
-        strict.believed([labelled("ab"), labelled("abc def cab fed a", where="test.tsv:3")])
-    assert caught.value.where == "test.tsv:3"
+    examples = [labelled("ab"), labelled("abc def cab fed a", where="test.tsv:3")]
+    with pytest.raises(DataError) as caught:
+        strict.believed(examples)
+    assert (caught.value.code, caught.value.where) == ("data.too_long", "test.tsv:3")
+    assert "18" in caught.value.what
+    found, failed = strict.predict(examples)
+    assert found.text in strict.labels
+    assert (failed.code, failed.where) == ("data.too_long", "test.tsv:3")
+
+
+@pytest.mark.parametrize(("shorter", "noted"), [(None, False), (1, True), (0, False)])
+def test_a_text_longer_than_all_of_training_is_noted(shorter, noted):
+    longest = None if shorter is None else len(LETTERS.frame(LETTERS.encode("abcd"))) - shorter
+    long, short = untrained(longest=longest).predict(["abcd", "a"])
+    assert [note.code for note in long.notes] == ["text.longer_than_training"] * noted
+    assert all(str(longest) in note.text for note in long.notes)
+    assert short.notes == []
 
 
 def test_long_texts_of_training_are_windows_with_the_label_of_the_text(tree, tmp_path):
@@ -342,6 +431,22 @@ def test_long_texts_of_training_are_windows_with_the_label_of_the_text(tree, tmp
     labels = [found.train.fields["label"][i].tolist() for i in range(len(rows))]
     assert labels == [[0]] * (len(rows) - 1) + [[1]]
     assert (found.train.facts["long"], found.train.facts["read"]) == (1, 2)
+
+
+# a run that goes on
+
+
+@pytest.mark.parametrize("task", ["classification", "labels", "number", "verbal"])
+def test_what_was_learned_of_the_labels_is_read_back(tree, tmp_path, monkeypatch, task):
+    recipe = parse_recipe(tree(task), where="test")
+    first = prepare(recipe, tmp_path)
+    monkeypatch.setattr("jumok.tasks.classification.task.learn_targets", lambda *_, **__: pytest.fail("read again"))
+    for fresh in (True, False):
+        again = prepare(recipe, tmp_path, fresh=fresh)
+        assert again.targets == first.targets
+        assert again.facts == first.facts
+        assert again.train.folder == first.train.folder
+    assert first.labels == ([] if task == "number" else first.targets.labels)
 
 
 # batches
@@ -358,7 +463,7 @@ def test_order_and_padding_change_nothing(kind):
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.mul_(8)
-        classifier = Classifier([model], PIECES, {"task": {"kind": "classification"}, "labels": ["x", "y", "z"]})
+        classifier = classifier_of([model], PIECES)
     examples = [labelled("abc " * n, "déf " * (n % 3) if n % 2 else None) for n in range(12)]
     together = classifier.believed(examples)
     assert np.ptp(together, axis=0).max() > 0.05
@@ -371,22 +476,21 @@ def test_order_and_padding_change_nothing(kind):
 def test_no_texts_are_no_answers():
     classifier = untrained()
     assert classifier.predict([]) == []
-    assert classify(classifier.models, LETTERS, [], classifier.targets)[0].shape == (0, 3)
+    assert classifier.believed([]).shape == (0, 3)
 
 
 def test_an_ensemble_is_the_mean_of_its_models():
     one, other = untrained(), untrained("mean")
-    facts = {"task": {"kind": "classification"}, "labels": one.labels}
-    both = Classifier([*one.models, *other.models], LETTERS, facts)
+    both = classifier_of([*one.engine.models, *other.engine.models], LETTERS, one.labels)
     texts = ["ab c", "", "fed cab"]
-    for a, b, mean in zip(one.predict(texts), other.predict(texts), both.predict(texts), strict=True):
+    said = (classifier.predict(texts, words=True) for classifier in (one, other, both))
+    for a, b, mean in zip(*said, strict=True):
         assert mean.words == a.words
         for label, p in mean.probabilities.items():
             assert p == pytest.approx((a.probabilities[label] + b.probabilities[label]) / 2, abs=2e-6)
 
 
 @pytest.mark.parametrize("task", ["classification", "labels", "number", "pair", "verbal"])
-@pytest.mark.filterwarnings("ignore::jumok.tasks.predict.LongTextWarning")
 def test_no_string_is_too_strange(runs, task):
     texts = [f"{text.strip(chr(9))}\tthe sun" for text in HOSTILE] if task == "pair" else HOSTILE
     found = runs(task).predictor.predict(texts)
@@ -394,23 +498,25 @@ def test_no_string_is_too_strange(runs, task):
     for output in found:
         values = [output.value] if task == "number" else list(output.probabilities.values())
         assert np.isfinite(values).all()
-        json.dumps(runs(task).predictor.plain("", output))
+        kind = runs(task).predictor.answers
+        assert adapter(kind).validate_json(json.dumps(plain(output))) == output
 
 
 @pytest.mark.parametrize("task", ["classification", "verbal", "tagging", "marked", "answering", "choice"])
 def test_what_is_no_text_is_refused(runs, task):
-    with pytest.raises(DataError, match="not Unicode text: half a surrogate pair"):
-        runs(task).predictor.predict(["a\tb\tc", "the\td \ud800\te"])
+    found, failed = runs(task).predictor.predict(["a\tb\tc", "the\td \ud800\te"])
+    assert not isinstance(found, Failure)
+    assert isinstance(failed, Failure)
+    assert "surrogate" in failed.what
 
 
 @pytest.mark.parametrize("task", ["classification", "number"])
 def test_a_text_of_a_hundred_thousand_characters_is_read(runs, task):
     text = "the sun 비 " * 11_000
-    predictor = load(runs(task).folder, device="cpu")
-    with pytest.warns(LongTextWarning) as warned:
-        long, _ = predictor.predict([text, "a"])
-    assert "1 of 2 texts" in str(warned[0].message)
-    assert "longer than all" in str(warned[1].message)  # a window is, too
+    long, short = runs(task).predictor.predict([text, "a"])
+    codes = [note.code for note in long.notes]
+    assert codes == ["text.windows", "text.longer_than_training"]  # a window is, too
+    assert short.notes == []
     assert long.windows > 100
 
 
@@ -431,7 +537,7 @@ def test_the_loss_of_classes_is_the_weighted_cross_entropy(smoothing, weights):
     targets = Classes(["a", "b", "c"])
     outputs, gold = outputs_and(targets)
     given = None if weights is None else torch.tensor(weights)
-    total = targets.loss(outputs, gold, smoothing=smoothing, weights=given)
+    total = target_loss(targets, outputs, gold, smoothing=smoothing, weights=given)
     mean = F.cross_entropy(outputs, gold, weight=given, label_smoothing=smoothing)
     weight = len(gold) if given is None else float(given[gold].sum())  # by which torch divides
     assert float(total) == pytest.approx(float(mean) * weight, rel=1e-5)
@@ -447,7 +553,7 @@ def test_the_loss_of_labels_is_a_binary_cross_entropy_of_each(smoothing, weights
     heavier = 1.0 if weights is None else torch.tensor(weights)  # what is said of the texts that have the label
     by_hand = -(heavier * soft * p.log() + (1 - soft) * (1 - p).log())
     given = None if weights is None else torch.tensor(weights)
-    total = targets.loss(outputs, gold, smoothing=smoothing, weights=given)
+    total = target_loss(targets, outputs, gold, smoothing=smoothing, weights=given)
     assert float(total) == pytest.approx(float(by_hand.sum()), rel=1e-5)
 
 
@@ -456,10 +562,10 @@ def test_the_loss_of_numbers_is_of_standard_deviations():
     targets = Numbers.of(examples)
     assert (targets.mean, targets.deviation) == (5, pytest.approx(np.std([1, 5, 9])))
     stored = [targets.stored(example) for example in examples]
-    gold = targets.batch(stored)
+    gold = torch.from_numpy(targets.batch(stored))
     assert gold.tolist() == pytest.approx([(n - 5) / np.std([1, 5, 9]) for n in (1, 5, 9)], abs=1e-6)
     outputs = torch.tensor([[0.1], [0.2], [-3.0]])
-    assert float(targets.loss(outputs, gold, smoothing=0.0, weights=None)) == pytest.approx(
+    assert float(target_loss(targets, outputs, gold, smoothing=0.0, weights=None)) == pytest.approx(
         float((outputs[:, 0] - gold).square().sum())
     )
     assert targets.believed(gold[:, None].double().numpy())[:, 0] == pytest.approx([1, 5, 9], abs=1e-5)
@@ -483,7 +589,7 @@ def test_weights_and_smoothing_of_a_recipe_reach_the_loss(tree, tmp_path, task):
         outputs = model(batch.page.ids, batch.page.segments, batch.page.mask)
         total = float(found.loss(model, batch, done=0.0).total)
     weights = torch.tensor(found.weights)
-    expected = found.targets.loss(outputs, batch.targets, smoothing=0.2, weights=weights)
+    expected = target_loss(found.targets, outputs, batch.targets, smoothing=0.2, weights=weights)
     assert total == pytest.approx(float(expected), rel=1e-6)
     with torch.no_grad():
         assert total != pytest.approx(float(plain.loss(model, batch, done=0.0).total), rel=1e-2)
@@ -506,21 +612,25 @@ def test_balanced_weights_find_a_rare_label_of_several():
     weights = torch.tensor(targets.balanced([1, 12], 20))
     for given, believed in ((None, [1 / 20, 12 / 20]), (weights, [0.5, 0.5])):
         outputs = torch.tensor(believed).logit().expand(20, 2).clone().requires_grad_()
-        targets.loss(outputs, gold, smoothing=0.0, weights=given).backward()
+        target_loss(targets, outputs, gold, smoothing=0.0, weights=given).backward()
         assert outputs.grad.sum(dim=0).tolist() == pytest.approx([0, 0], abs=1e-5)
 
 
 def test_a_weight_for_a_label_that_is_not_there_is_refused(tree, tmp_path):
     wanted = tree("classification", task={"class_weights": {"ugly": 2.0, "good": 1.5}})
-    with pytest.raises(DataError, match="no label ugly") as caught:
+    with pytest.raises(DataError) as caught:
         prepare(parse_recipe(wanted, where="test"), tmp_path)
-    assert (caught.value.where, "bad, good" in (caught.value.right or "")) == ("task.class_weights", True)
+    assert (caught.value.code, caught.value.where) == ("data.unknown_label", "task.class_weights")
+    assert "ugly" in caught.value.what
+    assert "bad, good" in caught.value.hint
     assert label_weights(ClassificationConfig(class_weights={}), Classes(["a", "b"]), None) == [1.0, 1.0]
 
 
 def test_numbers_have_no_weights(tree):
-    with pytest.raises(RecipeError, match="for labels, not for numbers"):
+    with pytest.raises(RecipeError) as caught:
         parse_recipe(tree("number", task={"class_weights": "balanced"}), where="test")
+    assert [(mistake.key, mistake.code) for mistake in caught.value.mistakes] == [("task", "recipe.mismatch")]
+    assert "class_weights" in caught.value.what
 
 
 # how sure a model is
@@ -544,16 +654,15 @@ def unsure(tree, train, tmp_path_factory):
 
 def test_the_probabilities_that_are_written_are_the_calibrated_ones(unsure):
     folder, examples = unsure
-    facts = read_model(folder / "model").facts
-    assert facts["temperature"] != 1.0
     predictor = load(folder, device="cpu")
-    assert predictor.temperature == facts["temperature"]
+    temperature = json.loads((folder / "model/config.json").read_text())["jumok"]["temperature"]
+    assert predictor.facts.temperature == temperature != 1.0
     raw = load(folder, device="cpu")
     with torch.no_grad():
-        for parameter in (raw.models[0].output.weight, raw.models[0].output.bias):
-            parameter *= facts["temperature"]
+        for parameter in (raw.engine.models[0].output.weight, raw.engine.models[0].output.bias):
+            parameter *= temperature
     before, after = raw.believed(examples), predictor.believed(examples)
-    logits = np.log(before) / facts["temperature"]
+    logits = np.log(before) / temperature
     assert after == pytest.approx(np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True), abs=1e-5)
     gold = predictor.targets.gold(examples)
     result = predictor.score(examples)[0]
@@ -577,17 +686,34 @@ def test_the_temperature_is_the_best_on_dev(unsure, tree):
     assert cost(1.0) <= min(cost(t) for t in (0.5, 0.8, 0.95, 1.05, 1.25, 2.0)) + 1e-9
 
 
-def test_a_few_texts_do_not_tell_how_sure_to_be(unsure):
+def test_a_few_texts_do_not_tell_how_sure_to_be(unsure, tmp_path):
     folder, examples = unsure
     predictor = load(folder, device="cpu")
-    assert "temperature" in found_on_dev(predictor, examples[:30])
-    assert found_on_dev(predictor, examples[:29]) == {}
+    recipe = parse_recipe(json.loads((folder / "recipe.json").read_text())["recipe"], where="test")
+    task = prepare(recipe, tmp_path)
+    assert task.calibrated(predictor, examples[:30])["temperature"] > 0
+    assert task.calibrated(predictor, examples[:29]) == {}
+
+
+def test_temperature_and_scale_are_folded_into_the_output_layer(tree, tmp_path):
+    weights = {"output.weight": torch.randn(2, 4), "output.bias": torch.randn(2), "other": torch.ones(1)}
+    outputs = F.linear(torch.ones(4), weights["output.weight"], weights["output.bias"])
+    task = prepare(parse_recipe(tree("classification"), where="test"), tmp_path)
+    assert task.final_weights(weights, task.facts) == weights
+    cooled = task.final_weights(weights, replace(task.facts, temperature=2.5))
+    assert cooled["other"] is weights["other"]
+    found = F.linear(torch.ones(4), cooled["output.weight"], cooled["output.bias"])
+    assert torch.allclose(found, outputs / 2.5)
+    task = prepare(parse_recipe(tree("number"), where="test"), tmp_path)
+    scaled = task.final_weights(weights, task.facts)
+    found = F.linear(torch.ones(4), scaled["output.weight"], scaled["output.bias"])
+    assert torch.allclose(found, outputs * task.targets.deviation + task.targets.mean)
 
 
 def test_a_run_that_is_always_right_is_left_as_it_is(runs):
     stored = json.loads((runs("classification").folder / "scores.json").read_text())["dev"]
     assert stored["scores"]["accuracy"]["value"] == 100
-    assert "temperature" not in read_model(runs("classification").folder / "model").facts
+    assert runs("classification").predictor.facts.temperature == 1.0
     assert "calibration_error" in stored
     assert "calibration_error_before" not in stored
 
@@ -634,9 +760,10 @@ def test_a_fine_tuned_bert_says_the_same_in_transformers(tree, train, tmp_path, 
 def test_labels_are_told_by_the_targets():
     examples = [labelled("", label=label, where=f"x:{i}") for i, label in enumerate(["b", "a", "b"])]
     assert Classes(["a", "b"]).gold(examples).tolist() == [1, 0, 1]
-    with pytest.raises(DataError, match="'b'") as caught:
+    with pytest.raises(DataError) as caught:
         Classes(["a", "c"]).gold(examples)
-    assert caught.value.where == "x:0"
+    assert (caught.value.code, caught.value.where) == ("data.unknown_label", "x:0")
+    assert "'b'" in caught.value.what
     several = [replace(examples[0], label=label) for label in ("a|b", "|", " b ", "b||b")]
     assert Several(["a", "b"]).gold(several).tolist() == [[True, True], [False, False], [False, True], [False, True]]
     assert [Several(["a", "b"]).stored(example) for example in several] == [[0, 1], [], [1], [1]]
@@ -651,7 +778,7 @@ def test_a_separator_of_ones_own_is_remembered(tree, train, tmp_path):
     train(tree("labels", data={**files, "separator": ";"}, train={"steps": 2}), tmp_path / "run")
     predictor = load(tmp_path / "run", device="cpu")
     assert predictor.labels == ["rain", "sun"]
-    assert predictor.separator == ";"
+    assert predictor.facts.separator == ";"
     with torch.no_grad():
-        predictor.models[0].output.bias += 50
+        predictor.engine.models[0].output.bias += 50
     assert predictor(["sun rain"]) == ["rain;sun"]

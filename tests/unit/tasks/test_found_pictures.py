@@ -6,7 +6,6 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from jumok import look
 from jumok.cli import app
 from jumok.errors import InputError
 
@@ -66,13 +65,13 @@ def test_relations_of_raw_text_are_drawn(runs, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("types", "said"),
-    [([], "the entities are NAME, and relations are between"), (["--types", "Name=P"], "no entity is a Name")],
+    ("types", "code", "named"),
+    [([], "input.types", "NAME"), (["--types", "Name=P"], "input.unknown_type", "Name")],
 )
-def test_types_that_never_meet_are_refused(runs, types, said):
+def test_types_that_never_meet_are_refused(runs, types, code, named):
     found = predict(runs("relation").folder, "--entities", runs("marked").folder, *types, lines=["A d B"])
     assert isinstance(found.exception, InputError)
-    assert said in str(found.exception)
+    assert (found.exception.code, named in found.exception.what) == (code, True)
 
 
 def test_answers_are_drawn_in_their_texts(runs, tmp_path):
@@ -85,28 +84,33 @@ def test_answers_are_drawn_in_their_texts(runs, tmp_path):
     assert drawn(picture)[0] == "nothing was found"
 
 
-@pytest.mark.parametrize("stream", [[], ["--stream"]])
-def test_a_run_that_finds_nothing_in_a_text_is_refused_before_it_predicts(runs, tmp_path, stream):
+@pytest.mark.parametrize(
+    ("stream", "code", "where"),
+    [([], "input.picture", "--picture"), (["--stream"], "input.options", "--stream")],
+)
+def test_a_run_that_finds_nothing_in_a_text_is_refused_before_it_predicts(runs, tmp_path, stream, code, where):
     said = predict(runs("classification").folder, *stream, "--picture", tmp_path / "p.svg", lines=["the sun"])
     assert isinstance(said.exception, InputError)
-    assert "tagging, relation or answering" in str(said.exception)
+    assert (said.exception.code, said.exception.where) == (code, where)
     assert (said.stdout, list(tmp_path.iterdir())) == ("", [])
 
 
 def test_a_picture_that_cannot_be_drawn_is_refused_before_the_model_is_loaded(tmp_path):
     said = predict(tmp_path / "no run", "--picture", tmp_path / "p.pdf", lines=["the sun"])
     assert isinstance(said.exception, InputError)
-    assert ".png or .svg" in str(said.exception)
+    assert ".svg" in (said.exception.hint or "")
 
 
 def test_too_many_lines_are_refused(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(look, "MOST_PASSAGES", 2)
+    monkeypatch.setattr("jumok.picture.MOST_PASSAGES", 2)
     said = predict(runs("marked").folder, "--picture", tmp_path / "p.svg", lines=["A d"] * 3)
     assert isinstance(said.exception, InputError)
-    assert "at most 2" in str(said.exception)
+    assert said.exception.code == "input.picture"
+    assert "2" in (said.exception.hint or "")
     assert predict(runs("marked").folder, "--picture", tmp_path / "p.svg", lines=["A d"] * 2).exit_code == 0
 
 
 def test_without_lines_there_is_nothing_to_draw(runs, tmp_path):
     said = predict(runs("marked").folder, "--picture", tmp_path / "p.svg")
-    assert "no text to draw" in str(said.exception)
+    assert isinstance(said.exception, InputError)
+    assert said.exception.where == str(tmp_path / "p.svg")

@@ -1,29 +1,25 @@
 """Language modelling: a line that is learned by heart, and likelihoods equal to torch's cross-entropy."""
 
-from dataclasses import asdict
 from math import exp, log
-from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
 
-from jumok.decode.search import DecodeConfig
+from jumok.decode.options import DecodeConfig
+from jumok.engines.torch import TorchEngine
 from jumok.errors import InputError, RecipeError
-from jumok.models import Elmo, ElmoConfig, Gpt, GptConfig, RnnConfig, RnnLanguageModel
-from jumok.tasks.language_model import (
-    Generator,
-    bits_per_byte_from,
-    encode_lines,
-    encode_texts,
-    likelihood,
-    make_batch,
-    metrics,
-    perplexity_from,
-    whole_texts,
-)
-from jumok.text.documents import Sentence
-from jumok.text.tokenizer import Tokenizer
+from jumok.examples.documents import Sentence
+from jumok.examples.plain import Text
+from jumok.models.elmo import Elmo, ElmoConfig
+from jumok.models.gpt import Gpt, GptConfig
+from jumok.models.rnn import RnnConfig, RnnLanguageModel
+from jumok.tasks.language_model import LanguageModelFacts
+from jumok.tasks.language_model.predictor import Generator, bits_per_byte_from, perplexity_from, whole_texts
+from jumok.tasks.language_model.task import encode_lines, encode_texts, make_batch
+from jumok.tasks.protocol import Failure, plain
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, GPT, TokenizerConfig
 
 LINE = "the cat sat on the mat and the dog lay by the door"
@@ -37,6 +33,20 @@ def untrained(seed=1):
     with torch.no_grad():
         model.reader.embedding.weight[:-1] *= 10  # far from even
     return model
+
+
+def generator(models, tokenizer=LETTERS, *, max_len=100, **decode):
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    facts = LanguageModelFacts(max_len=max_len, decode=DecodeConfig(**decode))
+    return Generator(TorchEngine(models, tokenizers), tokenizers, facts)
+
+
+def likelihood(models, lines, max_len=100):
+    return generator(models, max_len=max_len).likelihood(lines)
+
+
+def texts(*lines):
+    return [Text(line, None, f"file:{number}") for number, line in enumerate(lines, start=1)]
 
 
 def cost(model, ids):
@@ -80,16 +90,21 @@ def test_an_output_has_room(runs):
 def test_the_log_probability_is_that_of_the_whole_text(runs):
     predictor = runs("language_model").predictor
     (found,) = predictor.predict(["the cat sat"])
-    statistics = likelihood(predictor.models, predictor.tokenizer, [found.text], predictor.max_len)
+    statistics = predictor.likelihood([found.text])
     assert found.log_prob == pytest.approx(-statistics[0, 0], abs=1e-3)
 
 
 def test_wrong_options_are_named(runs):
     predictor = runs("language_model").predictor
-    with pytest.raises(RecipeError, match=r"decode\.beam: must be at least 1"):
+    with pytest.raises(RecipeError) as caught:
         predictor.predict(["the"], beam=0)
-    with pytest.raises(InputError, match="coverage_penalty counts attention"):
+    assert [mistake.key for mistake in caught.value.mistakes] == ["beam"]
+    with pytest.raises(InputError) as caught:
         predictor.predict(["the"], coverage_penalty=0.2)
+    assert caught.value.code == "input.no_attention"
+    with pytest.raises(InputError) as caught:
+        predictor.score(texts("the"), bean=2)
+    assert (caught.value.code, "beam" in caught.value.hint) == ("input.unknown_option", True)
 
 
 def test_only_bits_per_byte_are_compared(runs, held_out):
@@ -104,7 +119,7 @@ def test_only_bits_per_byte_are_compared(runs, held_out):
 
 def test_likelihood_is_torchs_cross_entropy():
     model = untrained()
-    found = likelihood([model], LETTERS, LINES, 100)
+    found = likelihood([model], LINES)
     for row, line in zip(found, LINES, strict=True):
         ids = [*LETTERS.encode(line), EOS_ID]
         words = len(line.split()) + 1
@@ -120,7 +135,7 @@ def test_likelihood_is_torchs_cross_entropy():
 def test_a_long_line_is_scored_in_parts_and_nothing_is_left_out(max_len):
     model, ids = untrained(), [*LETTERS.encode(LINES[3]), EOS_ID]
     parts = [ids[start : start + max_len] for start in range(0, len(ids), max_len)]
-    (row,) = likelihood([model], LETTERS, LINES[3:], max_len)
+    (row,) = likelihood([model], LINES[3:], max_len)
     wanted = [sum(cost(model, part) for part in parts), len(ids), len(LINES[3]) + 1]
     assert row[:3] == pytest.approx(wanted, rel=1e-5)
 
@@ -128,10 +143,10 @@ def test_a_long_line_is_scored_in_parts_and_nothing_is_left_out(max_len):
 @pytest.mark.parametrize("blank", ["", " ", "\u3000\t "])
 def test_an_empty_line_neither_costs_nor_helps(blank):
     model = untrained()
-    with_blanks = likelihood([model], LETTERS, [blank, *LINES, blank], 100)
+    with_blanks = likelihood([model], [blank, *LINES, blank])
     assert not with_blanks[[0, -1]].any()
-    assert with_blanks.sum(axis=0) == pytest.approx(likelihood([model], LETTERS, LINES, 100).sum(axis=0))
-    assert not likelihood([model], LETTERS, [blank], 100).any()
+    assert with_blanks.sum(axis=0) == pytest.approx(likelihood([model], LINES).sum(axis=0))
+    assert not likelihood([model], [blank]).any()
 
 
 def test_an_ensemble_is_the_mean_of_probabilities():
@@ -142,14 +157,14 @@ def test_an_ensemble_is_the_mean_of_probabilities():
     with torch.no_grad():
         mean = sum(model.logits(model(read))[0].double().softmax(dim=-1) for model in (one, other)) / 2
     expected = -sum(log(mean[place, piece]) for place, piece in enumerate([*ids, EOS_ID]))
-    assert likelihood([one, other], LETTERS, ["a"], 100)[0, 0] == pytest.approx(expected, rel=1e-5)
-    assert likelihood([one], LETTERS, ["a"], 100)[0, 0] != pytest.approx(expected, rel=1e-3)
+    assert likelihood([one, other], ["a"])[0, 0] == pytest.approx(expected, rel=1e-5)
+    assert likelihood([one], ["a"])[0, 0] != pytest.approx(expected, rel=1e-3)
 
 
 def test_many_lines_make_many_batches(monkeypatch):
-    together = likelihood([untrained()], LETTERS, LINES * 5, 100)
-    monkeypatch.setattr("jumok.tasks.language_model.PREDICT_TOKENS", 10)
-    assert likelihood([untrained()], LETTERS, LINES * 5, 100) == pytest.approx(together, rel=1e-5)
+    together = likelihood([untrained()], LINES * 5)
+    monkeypatch.setattr("jumok.engines.torch.SEARCH_TOKENS", 10)
+    assert likelihood([untrained()], LINES * 5) == pytest.approx(together, rel=1e-5)
 
 
 # batches
@@ -165,7 +180,7 @@ def test_what_is_read_is_a_step_behind_what_is_predicted():
 @pytest.mark.parametrize("max_len", [1, 4, 100])
 def test_lines_are_cut_and_nothing_is_left_out(max_len):
     facts = {}
-    parts = [part for (part,) in encode_lines([*LINES, "", " "], LETTERS, max_len, facts)]
+    parts = [part for (part,) in encode_lines(texts(*LINES, "", " "), LETTERS, max_len, facts)]
     whole = [piece for line in LINES for piece in [*LETTERS.encode(line), EOS_ID]]
     assert [piece for part in parts for piece in part] == whole
     assert max(map(len, parts)) <= max_len
@@ -180,23 +195,27 @@ def test_documents_are_cut_and_none_begins_in_the_part_of_another():
     facts = {}
     parts = [part for (part,) in encode_texts(sentences, LETTERS, 4, facts)]
     ends = [k for k, part in enumerate(parts) if part[-1] == EOS_ID]
-    texts = whole_texts(sentences)
-    assert len(texts) == len(ends) == facts["documents"] == (len(LINES) + 1) // 2
+    wholes = whole_texts(sentences)
+    assert len(wholes) == len(ends) == facts["documents"] == (len(LINES) + 1) // 2
     assert all(len(part) == 4 for k, part in enumerate(parts) if k not in ends)
-    assert [i for part in parts for i in part] == [i for text in texts for i in [*LETTERS.encode(text), EOS_ID]]
-    assert texts[0] == f"{LINES[0]}\n{LINES[1]}"
+    assert [i for part in parts for i in part] == [i for text in wholes for i in [*LETTERS.encode(text), EOS_ID]]
+    assert wholes[0] == f"{LINES[0]}\n{LINES[1]}"
 
 
 def test_elmo_is_scored_in_both_directions():
     torch.manual_seed(1)
     model = Elmo(ElmoConfig(d_embedding=8, d_hidden=8), vocab=LETTERS.vocab_size).eval()
-    found = likelihood([model], LETTERS, LINES, 100)
+    found = likelihood([model], LINES)
     ids = torch.tensor([[*LETTERS.encode(LINES[0]), EOS_ID]])
     both = model(ids, torch.ones_like(ids).bool())
     for column, hidden in zip((0, 4), both, strict=True):
         expected = F.cross_entropy(model.logits(hidden[0]), ids[0], reduction="sum").item()
         assert found[0, column] == pytest.approx(expected, rel=1e-5)
-    assert [name for name, _ in metrics([model])][-1] == "backward_perplexity"
+    total, dev = found.sum(axis=0), generator([model]).quick(texts(*LINES))
+    assert [*dev] == ["perplexity", "bits_per_byte", "word_perplexity", "backward_perplexity"]
+    assert dev["backward_perplexity"] == pytest.approx(exp(total[4] / total[1]))
+    assert [*generator([model]).score(texts(*LINES))[0]["scores"]] == [*dev]
+    assert "backward_perplexity" not in generator([model, untrained()]).quick(texts(*LINES))
 
 
 def test_what_is_unknown_has_no_bits():
@@ -204,39 +223,104 @@ def test_what_is_unknown_has_no_bits():
     words = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b c"])
     torch.manual_seed(1)
     model = RnnLanguageModel(RnnConfig(d_embedding=8, d_hidden=8), vocab=words.vocab_size).eval()
-    facts = {"max_len": 20, "decode": asdict(DecodeConfig())}
-    of_words = Generator([model], words, facts, where=Path("config.json"))
-    of_letters = Generator([untrained()], LETTERS, facts, where=Path("config.json"))
-    assert "bits_per_byte" in of_words.score(["a b"])[0]["scores"]
-    assert [found.metric for found in of_words.compare(of_letters, ["a b", "c"])] == ["bits_per_byte"]
-    with pytest.warns(UserWarning, match="2 pieces are unknown"):
-        result, _ = of_words.score(["a b", "zebra a quagga"])
+    of_words, of_letters = generator([model], words, max_len=20), generator([untrained()], max_len=20)
+    known, unknown = texts("a b", "c"), texts("a b", "zebra a quagga")
+    result, _ = of_words.score(known)
+    assert "bits_per_byte" in result["scores"]
+    assert "notes" not in result
+    assert [found.metric for found in of_words.compare(of_letters, known)] == ["bits_per_byte"]
+    result, _ = of_words.score(unknown)
     assert result["scores"].keys() == {"perplexity", "word_perplexity"}
+    assert [note.split()[0] for note in result["notes"]] == ["2"]
     for one, other in ((of_words, of_letters), (of_letters, of_words)):
-        with pytest.raises(InputError, match="does not know all words"):
-            one.compare(other, ["a b", "zebra"])
-    assert of_words.compare(of_words, ["a b", "zebra"])
+        with pytest.raises(InputError) as caught:
+            one.compare(other, unknown)
+        assert caught.value.code == "text.unknown_pieces"
+    assert of_words.compare(of_words, unknown)
+
+
+# writing
+
+BYTES = Tokenizer.train(TokenizerConfig(kind="byte_bpe", vocab_size=300), ["a b c 가나다 🦊"] * 3, GPT)
+
+
+def gpt():
+    torch.manual_seed(1)
+    return Gpt(GptConfig(d_model=16, d_ff=16, n_heads=2, n_layers=1, max_len=24), vocab=BYTES.vocab_size).eval()
+
+
+def elmo():
+    torch.manual_seed(1)
+    model = Elmo(ElmoConfig(d_embedding=8, d_hidden=8), vocab=LETTERS.vocab_size).eval()
+    with torch.no_grad():
+        model.embedding.weight[:-1] *= 10
+    return model
+
+
+WRITERS = {"rnn": (untrained, LETTERS), "gpt": (gpt, BYTES), "elmo": (elmo, LETTERS)}
+METHODS = [
+    {"method": "greedy"},
+    {"method": "beam", "beam": 3, "n_best": 3},
+    {"method": "sample", "temperature": 2.0, "top_p": 0.9, "seed": 7},
+]
+
+
+@pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("options", METHODS, ids=lambda options: options["method"])
+def test_side_by_side_as_one_by_one(kind, options, monkeypatch):
+    make, tokenizer = WRITERS[kind]
+    writer = generator([make()], tokenizer, max_extra=9)
+    prompts = ["a", "", "cab a", "b", "가나 a", "a b c d", "c", "ab" * 4, "a", "가 나 b", "d"]
+    monkeypatch.setattr("jumok.engines.torch.GENERATED_AT_ONCE", 4)
+    together = writer.predict(prompts, **options)
+    assert len({output.text for output in together}) > 7
+    for prompt, output in zip(prompts, together, strict=True):
+        (alone,) = writer.predict([prompt], **options)
+        assert (output.text, output.alternatives) == (alone.text, alone.alternatives)
+        assert output.log_prob == pytest.approx(alone.log_prob, abs=1e-4)
+    backwards = writer.predict(prompts[::-1], **options)[::-1]
+    assert [output.text for output in backwards] == [output.text for output in together]
+
+
+def test_an_output_as_json():
+    (output,) = generator([gpt()], BYTES, max_extra=3).predict([{"text": "a b"}])
+    assert plain(output).keys() == {"text", "log_prob", "alternatives", "notes"}
+    assert output.text.startswith("a b")
 
 
 def test_gpt_writes_on_and_streams_the_same():
-    torch.manual_seed(1)
-    tokenizer = Tokenizer.train(TokenizerConfig(kind="byte_bpe", vocab_size=300), ["a b c 가나다 🦊"] * 3, GPT)
-    model = Gpt(GptConfig(d_model=16, d_ff=16, n_heads=2, n_layers=1, max_len=24), vocab=tokenizer.vocab_size).eval()
-    facts = {"max_len": 24, "decode": asdict(DecodeConfig(method="sample", max_extra=8, temperature=5.0))}
-    writer = Generator([model], tokenizer, facts, where=Path("config.json"))
+    writer = generator([gpt()], BYTES, max_len=24, method="sample", max_extra=8, temperature=5.0)
     for seed in range(8):
         (whole,) = writer.predict(["가 b"], seed=seed)
         streamed = "".join(writer.stream("가 b", seed=seed))
         assert ("가 b" + streamed).rstrip("\ufffd") == whole.text.rstrip("\ufffd")
     (longest,) = writer.predict(["b"], max_extra=100, method="greedy")
-    assert len(tokenizer.encode("b")) <= len(tokenizer.encode(longest.text)) <= 24
-    for pieces in (23, 24):
-        text = "b" * pieces
-        assert len(tokenizer.encode(text)) == pieces
-        if pieces == 23:
-            assert writer.predict([text])[0].text == text
-        else:
-            with pytest.raises(InputError, match="24 pieces: the model reads 23"):
-                writer.predict([text])
-    with pytest.raises(InputError, match="beam"):
+    assert len(BYTES.encode("b")) <= len(BYTES.encode(longest.text)) <= 24
+    with pytest.raises(InputError):
         list(writer.stream("b", method="beam"))
+
+
+def test_a_text_too_long_to_write_on_fails_alone():
+    writer = generator([gpt()], BYTES, method="sample")
+    assert [len(BYTES.encode("b" * n)) for n in (23, 24)] == [23, 24]
+    first, failed, last = writer.predict(texts("b" * 23, "b" * 24, "b"))
+    assert first.text == "b" * 23
+    assert last.text.startswith("b")
+    assert isinstance(failed, Failure)
+    assert (failed.code, failed.where) == ("text.too_long", "file:2")
+    assert "24" in failed.what
+    assert "23" in failed.what
+    with pytest.raises(InputError) as caught:
+        next(writer.stream("b" * 24))
+    assert caught.value.code == "text.too_long"
+
+
+def test_a_gpt_shows_where_it_looks():
+    writer = generator([gpt()], BYTES)
+    found = writer.attention("a b c")["self"]
+    assert found.rows == found.columns == BYTES.pieces([BYTES.start_id, *BYTES.encode("a b c")])
+    assert found.weights.shape == (1, 2, len(found.rows), len(found.rows))
+    assert not np.triu(found.weights, k=1).any()
+    with pytest.raises(InputError) as caught:
+        generator([untrained()]).attention("a")
+    assert caught.value.code == "input.no_attention"

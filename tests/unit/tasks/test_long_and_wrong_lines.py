@@ -1,23 +1,31 @@
-"""Of a line that is wrong its place is named; of texts that are too long what became of them is said, every time."""
+"""A line that is wrong fails alone and is named; what became of texts that are too long is said, every time."""
 
 import copy
 import io
 import json
+import re
 import sys
-import warnings
+from dataclasses import replace
 
 import pytest
 import torch
+from typer.testing import CliRunner
 
-from jumok.arguments import input_batches, predictions
 from jumok.assemble import assemble
-from jumok.cli import main
-from jumok.errors import DataError, InputError
-from jumok.models import Gpt, GptConfig, Transformer, TransformerConfig
-from jumok.predictor import Generator, Translator
-from jumok.prepare import prepare
+from jumok.cli import app, main, predict
+from jumok.cli.predict import Line, input_batches
+from jumok.decode.options import DecodeConfig
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.plain import Text
+from jumok.models.gpt import Gpt, GptConfig
+from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.recipe import parse_recipe
-from jumok.tasks.predict import Line, LongTextWarning, line_places
+from jumok.tasks.language_model import LanguageModelFacts
+from jumok.tasks.language_model.predictor import Generator
+from jumok.tasks.protocol import Failure, plain
+from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.predictor import Translator
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import GPT, TokenizerConfig
@@ -50,6 +58,16 @@ SUFFIXES = {"marked": ".jsonl", "relation": ".jsonl", "answering": ".json", "cho
 each_task = pytest.mark.parametrize("task", GOOD)
 
 
+def placed(text, where):
+    line = Line(text)
+    line.where = where
+    return line
+
+
+def prepare(recipe, cache):
+    return recipe.kind.prepare(recipe, cache)
+
+
 @pytest.fixture
 def ruled(runs):
     """The predictor of a task with another rule for long texts."""
@@ -57,7 +75,8 @@ def ruled(runs):
     def with_rule(task, rule, max_len=24):
         predictor = copy.copy(runs(task).predictor)
         predictor.long_texts = LongTexts(max_len, rule, 4)
-        predictor.longest = None  # what training has seen is not asked here
+        if hasattr(predictor, "facts"):  # what training has seen is not asked here
+            predictor.facts = replace(predictor.facts, longest=None)
         return predictor
 
     return with_rule
@@ -73,72 +92,116 @@ def jumok(monkeypatch, capsys, tmp_path):
         monkeypatch.setattr("jumok.predictor.load", lambda *_: predictor)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
         monkeypatch.setattr(sys, "argv", ["jumok", "predict", "run", *([] if stdin else [str(file)]), *arguments])
-        with warnings.catch_warnings():
-            warnings.simplefilter("default")  # as a user has it; here they are errors
-            with pytest.raises(SystemExit) as stopped:
-                main()
+        with pytest.raises(SystemExit) as stopped:
+            main()
         said = capsys.readouterr()
         return stopped.value.code or 0, said.out, said.err.replace(str(file), "FILE")
 
     return call
 
 
-# where a wrong line is
+# a wrong line fails alone
 
 
 @pytest.mark.parametrize("task", WRONG)
-def test_a_wrong_line_is_named_with_its_file_whatever_the_batch(runs, jumok, task):
+@pytest.mark.parametrize(("stdin", "where"), [(False, "FILE:521"), (True, "line 521")])
+def test_a_wrong_line_fails_alone_and_is_named_whatever_the_batch(runs, jumok, task, stdin, where):
     lines = [GOOD[task]] * 520 + [WRONG[task], GOOD[task]]
-    code, _, talk = jumok(runs(task).predictor, lines)
-    assert code == 2
-    assert "where: FILE:521" in talk
-    _, _, talk = jumok(runs(task).predictor, lines, stdin=True)
-    assert "where: line 521" in talk
+    code, out, talk = jumok(runs(task).predictor, lines, stdin=stdin)
+    answer = out.splitlines()[0]
+    assert (code, answer != "") == (2, True)
+    assert out.splitlines() == [answer] * 520 + ["", answer]
+    assert re.findall(r"where: (.*)", talk) == [where]
+
+
+OBJECTS = {
+    "choice": ('{"context": "a dog", "endings": ["the sun", "the cat"]}', '{"context": "a dog"}'),
+    "relation": (json.dumps(PAIR), '{"text": "Ada"}'),
+    "marked": ('{"text": "de ABC"}', '{"texts": "de ABC"}'),
+}
+
+
+@pytest.mark.parametrize("task", OBJECTS)
+@pytest.mark.parametrize("wrong_line", [1, 2, 5])
+def test_an_example_of_a_file_as_in_training_fails_alone(runs, tmp_path, task, wrong_line):
+    good, wrong = OBJECTS[task]
+    lines = [good] * 5
+    lines[wrong_line - 1] = wrong
+    file = tmp_path / "many.jsonl"
+    file.write_text("\n".join(lines), "utf-8")
+    said = CliRunner().invoke(app, ["predict", str(runs(task).folder), str(file)])
+    answers = [bool(line) for line in said.stdout.splitlines()]
+    assert (said.exit_code, answers) == (2, [number != wrong_line for number in range(1, 6)])
+    assert re.findall(r"where: (.*)", said.stderr) == [f"{file}:{wrong_line}"]
+    said = CliRunner().invoke(app, ["predict", str(runs(task).folder), str(file), "--json"])
+    found = json.loads(said.stdout)["predictions"]
+    assert [("error" in each, "input" in each) for each in found] == [(not answer, answer) for answer in answers]
+    assert found[wrong_line - 1]["error"]["where"] == f"{file}:{wrong_line}"
+
+
+def test_a_row_of_a_table_as_in_training_fails_alone(runs, tmp_path):
+    file = tmp_path / "many.tsv"
+    file.write_text("one\tother\nthe sun\ta dog\nthe sun\na dog\tthe sun\n", "utf-8")
+    said = CliRunner().invoke(app, ["predict", str(runs("pair").folder), str(file)])
+    assert (said.exit_code, [bool(line) for line in said.stdout.splitlines()]) == (2, [True, False, True])
+    assert re.findall(r"where: (.*)", said.stderr) == [f"{file}:3"]
 
 
 @each_task
 def test_a_line_that_is_refused_is_named_and_nothing_false_is_said_of_it(ruled, jumok, task):
     lines = [GOOD[task]] * 513 + [TOO_LONG[task]]
-    code, _, talk = jumok(ruled(task, "refuse"), lines)
-    assert (code, "where: FILE:514" in talk, "note:" in talk) == (2, True, False)
-    with pytest.raises(DataError, match="where there is room for") as caught:
-        ruled(task, "refuse").predict([GOOD[task], TOO_LONG[task]])
-    assert caught.value.where == "line 2"
+    code, out, talk = jumok(ruled(task, "refuse"), lines)
+    assert (code, re.findall(r"where: (.*)", talk), "note:" in talk) == (2, ["FILE:514"], False)
+    assert [bool(line) for line in out.splitlines()] == [True] * 513 + [False]
+    good, failed = ruled(task, "refuse").predict([GOOD[task], TOO_LONG[task]])
+    assert not isinstance(good, Failure)
+    assert (failed.code, failed.where) == ("data.too_long", "line 2")
 
 
 def test_relations_of_raw_text_name_the_line_of_a_sentence_that_is_refused(ruled):
-    lines = [Line.at("ab Cd.", "a.txt:6"), Line.at(f"Ab de. {LONG}", "a.txt:7")]
-    with pytest.raises(DataError, match="where there is room for") as caught:
-        ruled("relation", "refuse").predict(lines, taggers=[ruled("tagging", "refuse")])
-    assert caught.value.where == "a.txt:7"
+    lines = [placed("ab Cd.", "a.txt:6"), placed(f"Ab de. {LONG}", "a.txt:7")]
+    good, failed = ruled("relation", "refuse").relate_texts(lines, [ruled("tagging", "refuse")])
+    assert not isinstance(good, Failure)
+    assert (failed.code, failed.where) == ("data.too_long", "a.txt:7")
 
 
 def test_every_line_knows_its_place(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("a\n\nb\r\nc", "utf-8")
-    batches = list(input_batches(tmp_path / "a.txt", size=3))
+    monkeypatch.setattr(predict, "AT_ONCE", 3)
+    batches = list(input_batches(tmp_path / "a.txt"))
     assert batches == [["a", "", "b"], ["c"]]
     assert [line.where for lines in batches for line in lines] == [f"{tmp_path}/a.txt:{n}" for n in (1, 2, 3, 4)]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a\nb\nc"), "utf-8"))
     assert [line.where for lines in input_batches(None) for line in lines] == ["line 1", "line 2", "line 3"]
-    assert line_places(["a", Line.at("b", "x:9"), "c"]) == ["line 1", "x:9", "line 3"]
-    assert copy.deepcopy(Line.at("b", "x:9")).where == "x:9"
+    assert copy.deepcopy(placed("b", "x:9")).where == "x:9"
+
+
+def test_an_example_keeps_the_place_that_it_has_and_others_are_counted(runs):
+    wrong = WRONG["choice"]
+    found = runs("choice").predictor.predict([wrong, placed(wrong, "x:9"), wrong])
+    assert [failed.where for failed in found] == ["line 1", "x:9", "line 3"]
 
 
 def test_models_that_write_name_the_line_that_is_too_long():
     pieces = Tokenizer.train(TokenizerConfig(kind="byte_bpe", vocab_size=280), ["a b"], GPT)
     torch.manual_seed(1)
     writer = Gpt(GptConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1, max_len=8), vocab=pieces.vocab_size).eval()
-    decode = {"method": "greedy", "max_extra": 2}
-    generator = Generator([writer], pieces, {"max_len": 8, "decode": decode}, where="")
+    tokenizers = Tokenizers(pieces, pieces)
+    facts = LanguageModelFacts(max_len=8, decode=DecodeConfig(method="greedy", max_extra=2))
+    generator = Generator(TorchEngine([writer], tokenizers), tokenizers, facts)
     words = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=20), ["a b"])
     config = TransformerConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1, positions="learned", max_len=8)
-    sizes = {"source_vocab": words.vocab_size, "target_vocab": words.vocab_size}
-    facts = {"source": "en", "target": "ko", "decode": {**decode, "method": "beam"}}
-    translator = Translator([Transformer(config, **sizes).eval()], Tokenizers(words, words), facts, where="")
+    model = Transformer(config, source_vocab=words.vocab_size, target_vocab=words.vocab_size).eval()
+    tokenizers = Tokenizers(words, words)
+    facts = TranslationFacts(source="en", target="ko", decode=DecodeConfig(max_extra=2))
+    translator = Translator(TorchEngine([model], tokenizers), tokenizers, facts)
     for predictor in (generator, translator):
-        with pytest.raises(InputError, match="pieces") as caught:
-            predictor.predict([Line.at("a", "x:1"), Line.at("", "x:2"), Line.at("a b " * 9, "x:3")])
-        assert caught.value.where == "x:3"
+        *good, failed = predictor.predict([placed("a", "x:1"), placed("", "x:2"), placed("a b " * 9, "x:3")])
+        assert not any(isinstance(output, Failure) for output in good)
+        assert (failed.code, failed.where) == ("text.too_long", "x:3")
+        assert "8" in failed.what or "7" in failed.what  # the positions that there are, or those beside the start
+    (failed,) = translator.predict([Text("a b " * 9, None, "x:3")])
+    assert failed.code == "input.example"
 
 
 # what is held out is refused before the training
@@ -174,8 +237,9 @@ def test_held_out_texts_are_refused_before_anything_is_learned(tree, tmp_path, t
     data = {split: [file], "max_len": 60}
     model = {"model": {"max_len": 60}} if task == "relation" else {}
     prepare(parse_recipe(tree(task, data=data, **model), where="test"), tmp_path)  # in windows they are welcome
-    with pytest.raises(DataError, match="where there is room for") as caught:
+    with pytest.raises(DataError) as caught:
         prepare(parse_recipe(tree(task, data={**data, "long_texts": "refuse"}, **model), where="test"), tmp_path)
+    assert caught.value.code == "data.too_long"
     assert str(caught.value.where).startswith(file)
 
 
@@ -191,67 +255,59 @@ def test_one_note_in_the_end_counts_all_batches(ruled, jumok, task, rule):
     _, out, talk = jumok(ruled(task, rule), lines)
     assert len(out.splitlines()) == 1030
     (note,) = talk.splitlines()
-    assert note.startswith("note: 3 of 1,030 texts have more than 24 pieces and were read ")
+    assert note.startswith("note: 3 of 1,030: ")
+    assert "24 pieces" in note
     _, _, talk = jumok(ruled(task, rule), [GOOD[task]] * 3)
     assert talk == ""
 
 
-def test_what_was_cut_is_said_before_an_error_ends_it(ruled, jumok):
-    lines = [TOO_LONG["pair"], *[GOOD["pair"]] * 511, WRONG["pair"]]
-    _, out, talk = jumok(ruled("pair", "truncate"), lines)
-    assert len(out.splitlines()) == 512
-    assert talk.startswith(
-        "note: 1 of 512 texts have more than 24 pieces and were read at their beginning only\nerror:"
-    )
+def test_what_was_cut_is_said_beside_a_line_that_is_wrong(ruled, jumok):
+    lines = [TOO_LONG["pair"], *[GOOD["pair"]] * 511, WRONG["pair"], GOOD["pair"]]
+    code, out, talk = jumok(ruled("pair", "truncate"), lines)
+    assert (code, len(out.splitlines())) == (2, 514)
+    assert re.findall(r"where: (.*)", talk) == ["FILE:513"]
+    assert re.findall(r"^note: (.*?):", talk, re.MULTILINE) == ["1 of 514"]
 
 
-def test_a_second_call_says_it_again(ruled):
+def test_a_second_call_notes_it_again(ruled):
     predictor = ruled("tagging", "truncate")
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("default")
-        for _ in range(3):
-            predictor.predict([LONG])
-    assert [note.category for note in said] == [LongTextWarning] * 3
+    for _ in range(3):
+        (found,) = predictor.predict([LONG])
+        assert [note.code for note in found.notes] == ["text.cut"]
 
 
 @pytest.mark.parametrize("task", [task for task in GOOD if task != "relation"])
 def test_outputs_say_how_they_were_read(ruled, task):
-    lines = [GOOD[task], TOO_LONG[task]]
-
     def told(rule):
-        predictor = ruled(task, rule)
-        with pytest.warns(LongTextWarning):
-            return [predictor.plain(line, found) for line, found in predictions(predictor, iter([lines]), {})]
+        return [plain(output) for output in ruled(task, rule).predict([GOOD[task], TOO_LONG[task]])]
 
     short, long = told("windows")
     assert (short["windows"], long["windows"] > 1) == (1, True)
-    assert "truncated" not in short | long
+    assert (short["truncated"], long["truncated"]) == (False, False)
     short, long = told("truncate")
     assert (short["windows"], long["windows"]) == (1, 1)
-    assert (short.get("truncated"), long.get("truncated")) == (None, True)
+    assert (short["truncated"], long["truncated"]) == (False, True)
 
 
 @pytest.mark.parametrize("rule", ["windows", "truncate"])
 @pytest.mark.parametrize(
-    ("task", "line", "words"),
+    ("task", "line", "things"),
     [
-        ("answering", json.dumps({"question": "who " * 40, "context": "Kim won"}), "questions take"),
-        ("choice", f"a dog\tthe sun\t{LONG}", "texts have endings that take"),
+        ("answering", json.dumps({"question": "who " * 40, "context": "Kim won"}), "questions"),
+        ("choice", f"a dog\tthe sun\t{LONG}", "endings"),
     ],
 )
-def test_what_is_cut_beside_a_short_context_is_said_in_its_own_words(ruled, task, rule, line, words):
-    predictor = ruled(task, rule, max_len=12)
-    said = f"^1 of 2 {words} more than half of 12 pieces and were cut there$"
-    with pytest.warns(LongTextWarning, match=said) as notes:
-        short, cut = predictor.predict([GOOD[task], line])
-    assert len(notes) == 1  # nothing was read in windows
+def test_what_is_cut_beside_a_short_context_is_said_in_its_own_words(ruled, task, rule, line, things):
+    short, cut = ruled(task, rule, max_len=12).predict([GOOD[task], line])
+    (note,) = cut.notes  # nothing was read in windows
+    assert note.code == "text.question_cut"
+    assert (things in note.text, "12 pieces" in note.text) == (True, True)
     assert [(found.windows, found.truncated) for found in (short, cut)] == [(1, False), (1, True)]
+    assert short.notes == []
 
 
-@pytest.mark.parametrize(
-    ("task", "words"), [("answering", "questions take"), ("choice", "texts have endings that take")]
-)
-def test_what_is_cut_in_training_is_said(tree, tmp_path, monkeypatch, task, words):
+@pytest.mark.parametrize(("task", "things"), [("answering", "questions"), ("choice", "endings")])
+def test_what_is_cut_in_training_is_said(tree, tmp_path, monkeypatch, task, things):
     monkeypatch.setenv("JUMOK_CACHE", str(tmp_path))
     question = {"id": "1", "question": "who " * 40, "answers": [{"text": "Kim", "answer_start": 0}]}
     content = {
@@ -264,4 +320,6 @@ def test_what_is_cut_in_training_is_said(tree, tmp_path, monkeypatch, task, word
     folder = RunFolder(tmp_path / "run")
     run = assemble(recipe, folder)
     folder.unlock()
-    assert run.warnings == [f"1 of 1 {words} more than half of 12 pieces and were cut there"]
+    (note,) = run.notes
+    assert note.startswith(f"1 of 1: {things} ")
+    assert "12 pieces" in note

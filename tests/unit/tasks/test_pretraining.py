@@ -2,6 +2,8 @@
 
 import re
 from dataclasses import asdict, replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,26 +12,26 @@ from tests.unit.models.test_bert import BERT_NAMES
 from transformers import BertConfig as TheirConfig
 from transformers import BertForPreTraining
 
-from jumok.data.passages import Passages
+from jumok.data.packing import Packed, Reader
+from jumok.data.passages import FRAME_OF_PAIR, Passages, encode_documents, read_passages
 from jumok.data.shards import build_shards
+from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError
+from jumok.examples.documents import Sentence
+from jumok.examples.plain import Text
 from jumok.models.bert import Bert, BertConfig, BertPretraining
-from jumok.tasks.encoder import Encoder
-from jumok.tasks.predict import Line
 from jumok.tasks.pretraining import (
-    FRAME_OF_PAIR,
-    STATISTICS,
+    EmbeddingKind,
+    EncoderFacts,
     PretrainingConfig,
-    PretrainingTask,
-    Reader,
-    encode_documents,
-    judge,
-    pretraining_loss,
-    read_passages,
-    summary,
+    PretrainingKind,
+    extended_tokenizer,
 )
-from jumok.text.documents import Sentence
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.pretraining.predictor import Encoder
+from jumok.tasks.pretraining.scores import STATISTICS, judge, summary
+from jumok.tasks.pretraining.task import PretrainingTask, pretraining_loss
+from jumok.tasks.protocol import Failure, plain
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
 WORDS = [*"the a dog cat sees chases old black house garden runs sleeps behind in near".split(), "개", "고양이", "집"]  # noqa: SIM905
@@ -67,11 +69,16 @@ def model(tokenizer: Tokenizer, *, next_sentence: bool = True) -> BertPretrainin
     return found
 
 
+def originals_of(batch: Packed) -> np.ndarray:
+    """The ids before any were masked."""
+    found = batch.ids.flatten()
+    found[batch.masked] = batch.targets
+    return found.reshape(batch.ids.shape)
+
+
 def test_every_text_of_a_batch_is_framed_masked_and_in_its_place(reader: Reader, tokenizer: Tokenizer) -> None:
     batch = reader.read([(i, 0) for i in range(20)])
-    originals = batch.ids.flatten().clone()
-    originals[batch.masked] = batch.targets
-    originals = originals.view_as(batch.ids)
+    originals = originals_of(batch)
     seen = []
     for r in range(len(batch.ids)):
         for k in range(int(batch.text[r].max()) + 1):
@@ -89,19 +96,27 @@ def test_every_text_of_a_batch_is_framed_masked_and_in_its_place(reader: Reader,
         wanted.append(tuple(tokenizer.frame(pair.a, pair.b)))
     assert sorted(seen) == sorted(wanted)
     assert batch.tokens == sum(map(len, wanted))
-    assert batch.ids[batch.text == -1].eq(tokenizer.pad_id).all()
+    assert (batch.ids[batch.text == -1] == tokenizer.pad_id).all()
     assert batch.ids.shape[1] <= LENGTH
     assert batch.count == (len(batch.masked), len(batch.firsts))
-    assert batch.ids.flatten()[batch.firsts].eq(tokenizer.start_id).all()
+    assert (batch.ids.flatten()[batch.firsts] == tokenizer.start_id).all()
+
+
+def test_masked_pieces_and_pairs_know_their_texts(reader: Reader) -> None:
+    batch = reader.read([(i, 0) for i in range(20)])
+    alone = [reader.read([(i, 0)]) for i in range(20)]
+    for i, text in enumerate(alone):
+        assert batch.targets[batch.text_of_masked == i].tolist() == text.targets.tolist()
+        assert batch.follows[batch.text_of_pair == i].tolist() == text.follows.tolist()
 
 
 def test_a_batch_is_the_same_whatever_was_read_before(reader: Reader) -> None:
     one = reader.read([(3, 1), (5, 1)])
     reader.read([(1, 0)])
     two = reader.read([(3, 1), (5, 1)])
-    assert torch.equal(one.ids, two.ids)
+    assert np.array_equal(one.ids, two.ids)
     other = reader.read([(3, 2), (5, 2)])
-    assert one.ids.shape != other.ids.shape or not torch.equal(one.ids, other.ids)
+    assert not np.array_equal(one.ids, other.ids)
 
 
 def test_packing_changes_nothing(reader: Reader, tokenizer: Tokenizer) -> None:
@@ -134,14 +149,14 @@ def test_the_loss_equals_the_library_transformers(reader: Reader, tokenizer: Tok
         batch = reader.read([(i, 0)])
         if batch.count[0] == 0 or batch.count[1] == 0:
             continue
-        labels = torch.full_like(batch.ids, -100).flatten()
+        labels = np.full(batch.ids.size, -100)
         labels[batch.masked] = batch.targets
         with torch.no_grad():
             expected = theirs(
-                input_ids=batch.ids,
-                token_type_ids=batch.segments,
-                labels=labels.view_as(batch.ids),
-                next_sentence_label=batch.follows,
+                input_ids=torch.from_numpy(batch.ids),
+                token_type_ids=torch.from_numpy(batch.segments),
+                labels=torch.from_numpy(labels.reshape(batch.ids.shape)),
+                next_sentence_label=torch.from_numpy(batch.follows),
             ).loss
             loss = pretraining_loss(net, batch)
         ours = (loss.total / torch.tensor(loss.count)).sum()
@@ -213,8 +228,9 @@ def test_facts_count_what_was_read(tokenizer: Tokenizer, tmp_path) -> None:  # t
 
 
 def test_documents_of_one_sentence_are_refused_unless_nothing_is_asked_of_them(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
-    with pytest.raises(DataError, match="two sentences"):
+    with pytest.raises(DataError) as caught:
         task(tokenizer, tmp_path / "a", documents(20, sentences=(1, 2)))
+    assert (caught.value.code, caught.value.where) == ("data.no_pairs", "documents.txt")
     found = task(tokenizer, tmp_path / "b", documents(20, sentences=(1, 2)), next_sentence=False)
     assert found.losses == ("masked",)
     assert found.batch(next(found.batches(0))).count[0] > 0
@@ -222,20 +238,22 @@ def test_documents_of_one_sentence_are_refused_unless_nothing_is_asked_of_them(t
 
 def test_one_passage_of_two_sentences_has_no_stranger_and_is_refused(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
     alone = documents(20, sentences=(1, 2))
-    with pytest.raises(DataError, match="needs two passages of two sentences or more, and there is 1"):
+    with pytest.raises(DataError) as caught:
         task(tokenizer, tmp_path / "a", [*documents(1, sentences=(2, 3)), *alone])
+    assert caught.value.code == "data.no_pairs"
+    assert re.findall(r"\d+", caught.value.what) == ["1"]
     one, two = ([Sentence("the old dog.", True, ""), Sentence(text, False, "")] for text in ("a cat.", "a black cat."))
-    with pytest.raises(
-        DataError, match="of 2 passages of two sentences or more no two have second parts of one length"
-    ):
+    with pytest.raises(DataError) as caught:
         task(tokenizer, tmp_path / "b", [*one, *two, *alone])
+    assert caught.value.code == "data.no_pairs"
+    assert "of 2 " in caught.value.what
     found = task(tokenizer, tmp_path / "c", [*one, *one, *alone])
     assert sum(found.batch(batch).count[1] for batch in found.batches(0)) == 2
 
 
 def test_evaluation_is_the_same_however_it_is_batched(reader: Reader, tokenizer: Tokenizer) -> None:
-    net = model(tokenizer)
-    one, other = judge(net, reader, 64), judge(net, reader, 1000)
+    engine = TorchEngine([model(tokenizer)], Tokenizers(tokenizer, tokenizer))
+    one, other = judge(engine, reader, 64), judge(engine, reader, 1000)
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
     scores = summary(one.sum(axis=0))
     assert scores["masked_loss"] == pytest.approx(one[:, 0].sum() / one[:, 2].sum())
@@ -249,12 +267,40 @@ def test_whole_words(tokenizer: Tokenizer) -> None:
     config = PretrainingConfig(whole_words=True, mask_share=0.3)
     batch = Reader(config, tokenizer, found, max_len=LENGTH, seed=3).read([(i, 0) for i in range(40)])
     goes_on = np.array(tokenizer.continues_word())
-    originals = batch.ids.flatten().clone()
-    originals[batch.masked] = batch.targets
+    originals = originals_of(batch).flatten()
     masked = set(batch.masked.tolist())
     for at in masked:
         if at + 1 < len(originals) and goes_on[originals[at + 1]]:
             assert at + 1 in masked
+
+
+def encoder_of(
+    net: BertPretraining | Bert, tokenizer: Tokenizer, facts: EncoderFacts | None = None, **config: Any
+) -> Encoder:
+    tokenizers = Tokenizers(tokenizer, tokenizer)
+    kind = PretrainingKind() if isinstance(net, BertPretraining) else EmbeddingKind()
+    engine, config = TorchEngine([net], tokenizers), {"kind": kind.name, **config}
+    found = kind.predictor(engine, tokenizers, config, facts or EncoderFacts(max_len=LENGTH))
+    assert isinstance(found, Encoder)
+    return found
+
+
+def test_what_is_evaluated_is_what_is_lost(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    net, found = model(tokenizer), task(tokenizer, tmp_path, documents(60))
+    scores = found.evaluate(net)
+    batch = found.dev_reader.read((i, 0) for i in range(len(found.dev)))
+    with torch.no_grad():
+        masked, _ = pretraining_loss(net, batch).total.tolist()
+    assert scores["masked_loss"] == pytest.approx(masked / batch.count[0], rel=1e-5)
+    assert scores.keys() >= {"perplexity", "masked_accuracy", "next_sentence_accuracy", "next_sentence_majority"}
+    encoder = encoder_of(net, tokenizer, found.facts, **asdict(found.config))
+    assert encoder.quick(documents(60)[:40]) == pytest.approx(scores, rel=1e-5)
+
+
+def test_notes_say_what_was_left_out(tokenizer: Tokenizer, tmp_path) -> None:  # type: ignore[no-untyped-def]
+    assert task(tokenizer, tmp_path / "a", documents(60)).notes() == []
+    (note,) = task(tokenizer, tmp_path / "b", [*documents(60), Sentence(" \u200b", True)]).notes()
+    assert "1 with an empty side" in note
 
 
 # what a pre-trained model can be asked
@@ -262,14 +308,27 @@ def test_whole_words(tokenizer: Tokenizer) -> None:
 
 @pytest.fixture(scope="module")
 def encoder(tokenizer: Tokenizer) -> Encoder:
-    return Encoder(model(tokenizer), tokenizer, {"task": {"kind": "pretraining"}, "max_len": LENGTH})
+    return encoder_of(model(tokenizer), tokenizer)
+
+
+@pytest.fixture(scope="module")
+def alone(tokenizer: Tokenizer) -> Encoder:
+    """An encoder without heads, which does not say how much it reads."""
+    net = Bert(CONFIG, vocab=tokenizer.vocab_size).eval()
+    return encoder_of(net, tokenizer, EncoderFacts(), pooler=True)
+
+
+def net_of(encoder: Encoder) -> Any:
+    assert isinstance(encoder.engine, TorchEngine)
+    return encoder.engine.models[0]
 
 
 def test_masks_are_filled_with_the_likeliest_piece(encoder: Encoder, tokenizer: Tokenizer) -> None:
     (answer,) = encoder.predict(["the [MASK] sees a [MASK]."], top_k=3)
+    assert not isinstance(answer, Failure)
     assert len(answer.candidates) == 2
     for found in answer.candidates:
-        scores = [candidate["score"] for candidate in found]
+        scores = [candidate.score for candidate in found]
         assert len(found) == 3
         assert scores == sorted(scores, reverse=True)
         assert 0 < sum(scores) <= 1
@@ -277,65 +336,94 @@ def test_masks_are_filled_with_the_likeliest_piece(encoder: Encoder, tokenizer: 
     ids = torch.tensor([[tokenizer.start_id, *tokenizer.encode("the")]])
     ids = torch.cat([ids, torch.tensor([[tokenizer.mask_id, *tokenizer.encode("sees a")]])], dim=1)
     ids = torch.cat([ids, torch.tensor([[tokenizer.mask_id, *tokenizer.encode("."), tokenizer.end_id]])], dim=1)
-    net = encoder.model
-    assert isinstance(net, BertPretraining)
+    net = net_of(encoder)
     with torch.no_grad():
         p = net.logits(net(ids, torch.zeros_like(ids), torch.ones_like(ids).bool()))[0].softmax(dim=-1)
     first = int((ids[0] == tokenizer.mask_id).nonzero()[0])
-    assert answer.candidates[0][0]["score"] == pytest.approx(float(p[first].max()), rel=1e-5)
+    assert answer.candidates[0][0].score == pytest.approx(float(p[first].max()), rel=1e-5)
+    assert plain(answer)["candidates"][0][0] == asdict(answer.candidates[0][0])
 
 
 def test_whether_one_text_follows_another(encoder: Encoder) -> None:
     (answer,) = encoder.predict(["the dog sleeps.\tthe dog runs."])
+    assert not isinstance(answer, Failure)
     assert answer.follows is not None
     assert 0 < answer.follows < 1
     assert answer.text.startswith("follows" if answer.follows >= 0.5 else "does not")
-    assert encoder.plain("", answer) == {"text": answer.text, "follows": answer.follows}
-    assert encoder.plain("", replace(answer, follows=0.0)) == {"text": answer.text, "follows": 0.0}
+    assert plain(answer) == {"text": answer.text, "candidates": [], "follows": answer.follows, "notes": []}
+    assert plain(replace(answer, follows=0.0))["follows"] == 0.0
+    pair = Text("the dog sleeps.", "the dog runs.")
+    assert encoder.predict([pair, {"text": pair.text, "pair": pair.pair}]) == [answer, answer]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_a_vector_is_the_mean_of_the_states_and_long_texts_are_read_in_parts(encoder: Encoder, pooling: str) -> None:
     short, long = "the dog sees a cat", "the dog sees a cat in the old garden. " * 20
     a, b = encoder.predict([short, long], ask="embedding", pooling=pooling)
-    assert a.vector is not None
-    assert b.vector is not None
-    assert len(a.vector) == len(b.vector) == CONFIG.d_model
-    ids = torch.tensor([encoder.tokenizer.frame(encoder.tokenizer.encode(short))])
-    with torch.no_grad():
-        states = encoder.bert(ids, torch.zeros_like(ids), torch.ones_like(ids).bool())[0]
-    expected = states.mean(dim=0) if pooling == "mean" else states[0]
-    torch.testing.assert_close(torch.tensor(a.vector), expected, rtol=1e-4, atol=1e-5)
+    assert not isinstance(a, Failure)
+    assert not isinstance(b, Failure)
+    ids, room = encoder.tokenizer.encode(long), LENGTH - 2
+    parts = [ids[at : at + room] for at in range(0, len(ids), room)]
+    for answer, rows in ((a, [encoder.tokenizer.encode(short)]), (b, parts)):
+        states = []
+        for row in rows:
+            framed = torch.tensor([encoder.tokenizer.frame(row)])
+            with torch.no_grad():
+                found = net_of(encoder).bert(framed, torch.zeros_like(framed), torch.ones_like(framed).bool())[0]
+            states.append(found if pooling == "mean" else found[:1])
+        expected = torch.cat(states).mean(dim=0)
+        torch.testing.assert_close(torch.tensor(answer.vector), expected, rtol=1e-4, atol=1e-5)
+    assert a.notes == []
+    assert [(note.code, str(LENGTH) in note.text) for note in b.notes] == [("text.windows", True)]
 
 
-def test_what_cannot_be_answered_is_said(encoder: Encoder, tokenizer: Tokenizer) -> None:
-    for text, message in (
-        ("the dog", "nothing to guess"),
-        ("[MASK] " * LENGTH, "reads 32"),
-    ):
-        with pytest.raises(InputError, match=message) as caught:
-            encoder.predict([Line.at(text, "a.txt:7")])
-        assert caught.value.where == "a.txt:7"
-    with pytest.raises(InputError, match="not two texts") as caught:
-        encoder.predict([Line.at("the dog", "a.txt:8")], ask="follows")
-    assert caught.value.where == "a.txt:8"
-    alone = Encoder(Bert(CONFIG, vocab=tokenizer.vocab_size).eval(), tokenizer, {"task": {"kind": "embedding"}})
-    assert alone.predict(["the [MASK]"])[0].vector is not None
-    with pytest.raises(InputError, match="no head"):
-        alone.predict(["the [MASK]"], ask="fill")
-    with pytest.raises(InputError, match="no head"):
-        alone.score(documents(3))
-    masked_only = Encoder(
-        model(tokenizer, next_sentence=False), tokenizer, {"task": {"kind": "pretraining", "next_sentence": False}}
-    )
-    with pytest.raises(InputError, match="no head"):
-        masked_only.predict(["a\tb"])
+def test_what_cannot_be_answered_fails_alone(encoder: Encoder) -> None:
+    texts = [Text("the dog", None, "a.txt:7"), "the [MASK]", Text("[MASK] " * LENGTH, None, "a.txt:9"), 3, ""]
+    nothing, filled, long, number, empty = encoder.predict(texts)
+    assert isinstance(nothing, Failure)
+    assert (nothing.code, nothing.where) == ("input.nothing_asked", "a.txt:7")
+    assert isinstance(long, Failure)
+    assert (long.code, long.where) == ("text.too_long", "a.txt:9")
+    assert str(LENGTH) in long.what
+    assert isinstance(number, Failure)
+    assert (number.code, number.where) == ("input.example", "line 4")
+    assert not isinstance(filled, Failure)
+    assert filled.candidates
+    assert not isinstance(empty, Failure)
+    assert (empty.text, empty.candidates) == ("", [])
+    for text in ("the dog", "the dog\t "):
+        (failed,) = encoder.predict(text, ask="follows")
+        assert isinstance(failed, Failure)
+        assert failed.code == "input.pair"
+    with pytest.raises(InputError) as caught:
+        encoder(["the [MASK]", "the dog"])
+    assert (caught.value.code, caught.value.where) == ("input.nothing_asked", "line 2")
+
+
+def test_a_model_without_a_head_says_so(alone: Encoder, tokenizer: Tokenizer) -> None:
+    (found,) = alone.predict(["the [MASK]"])
+    assert not isinstance(found, Failure)
+    assert found.vector is not None
+    assert alone.max_len == LENGTH
+    (failed,) = alone.predict(["the [MASK]"], ask="fill")
+    assert isinstance(failed, Failure)
+    assert failed.code == "input.no_head"
+    for ask in (lambda: alone.score(documents(3)), lambda: alone.compare(alone, documents(3))):
+        with pytest.raises(InputError) as caught:
+            ask()
+        assert caught.value.code == "input.no_head"
+    masked_only = encoder_of(model(tokenizer, next_sentence=False), tokenizer, next_sentence=False)
+    filled, failed = masked_only.predict(["a [MASK]", "a\tb"])
+    assert not isinstance(filled, Failure)
+    assert isinstance(failed, Failure)
+    assert failed.code == "input.no_head"
 
 
 def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
     examples = documents(40, seed=9)
     result, outputs = encoder.score(examples)
     assert outputs == []
+    assert list(result) == ["sentences", "pieces_per_word", "scores", "baselines"]
     assert set(result["scores"]) == {"masked_accuracy", "masked_loss", "perplexity", "next_sentence_accuracy"}
     statistics = encoder._judge(examples)
     asked = int(statistics[:, STATISTICS.index("pairs")].sum())
@@ -349,29 +437,89 @@ def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
     assert result["pieces_per_word"] >= 1
     (same,) = encoder.compare(encoder, examples)
     assert same.difference == 0
-    other = Encoder(encoder.model, tokenizer, {"task": {"kind": "pretraining", "mask_share": 0.5}, "max_len": LENGTH})
-    with pytest.raises(InputError, match="mask differently"):
-        encoder.compare(other, examples)
-    assert replace(PretrainingConfig(), mask_share=0.5).mask_share == 0.5
+    with pytest.raises(InputError) as caught:
+        encoder.compare(encoder_of(net_of(encoder), tokenizer, mask_share=0.5), examples)
+    assert caught.value.code == "input.other_masks"
     assert len(Passages.of([])) == 0
 
 
-def test_models_that_mask_alike_are_compared_however_they_say_it(encoder: Encoder, tokenizer: Tokenizer) -> None:
+def test_models_that_mask_alike_are_compared_however_they_say_it(
+    encoder: Encoder, alone: Encoder, tokenizer: Tokenizer
+) -> None:
     """One from elsewhere has the defaults, unsaid; of a vocabulary only what it is matters."""
     for said in (asdict(PretrainingConfig()), asdict(PretrainingConfig(new_pieces=3))):
-        other = Encoder(encoder.model, tokenizer, {"task": said, "max_len": LENGTH})
+        other = encoder_of(net_of(encoder), tokenizer, **said)
         assert encoder.compare(other, documents(5))[0].difference == 0
-    alone = Encoder(Bert(CONFIG, vocab=tokenizer.vocab_size).eval(), tokenizer, {"task": {"kind": "embedding"}})
-    with pytest.raises(InputError, match="no head"):
+    with pytest.raises(InputError) as caught:
         encoder.compare(alone, documents(5))
+    assert caught.value.code == "input.no_head"
 
 
 def test_an_answer_does_not_depend_on_its_company(encoder: Encoder) -> None:
     texts = ["the dog", "a cat sees the old house near the garden", "in " * 60, "개 고양이"]
-    together = encoder.predict(texts, ask="embedding")
+    together: list[Any] = encoder.predict(texts, ask="embedding")
     for text, answer in zip(texts, together, strict=True):
-        (alone,) = encoder.predict([text], ask="embedding")
-        torch.testing.assert_close(torch.tensor(answer.vector), torch.tensor(alone.vector), rtol=1e-4, atol=1e-5)
-    mixed = encoder.predict(["a [MASK] runs.", "the dog.\tthe cat."])
-    assert mixed[0].candidates
-    assert mixed[1].follows is not None
+        alone: list[Any] = encoder.predict([text], ask="embedding")
+        assert answer.vector == pytest.approx(alone[0].vector, rel=1e-4, abs=1e-5)
+    mixed: list[Any] = encoder.predict(["a [MASK] runs.", "the dog.\tthe cat.", "the [MASK]"])
+    assert [len(answer.candidates) for answer in mixed] == [1, 0, 1]
+    assert [answer.follows is not None for answer in mixed] == [False, True, False]
+
+
+def test_progress_is_told_of_every_text(encoder: Encoder) -> None:
+    told: list[int] = []
+    encoder.predict(["a [MASK]", "a\tb", "nothing", "[MASK]"], done=told.append)
+    assert sum(told) == 4
+    told.clear()
+    encoder.predict(["a dog", "in " * 100, "a"], ask="embedding", done=told.append)
+    assert sum(told) == 3
+
+
+def test_attention_is_that_of_every_layer_and_head(encoder: Encoder, tokenizer: Tokenizer) -> None:
+    (found,) = encoder.attention("the [MASK]\ta cat").values()
+    assert found.rows == found.columns
+    assert found.rows[0] == "[CLS]"
+    assert found.rows.count("[SEP]") == 2
+    assert "[MASK]" in found.rows
+    n = len(found.rows)
+    assert found.weights.shape == (CONFIG.n_layers, CONFIG.n_heads, n, n)
+    np.testing.assert_allclose(found.weights.sum(axis=-1), 1, atol=1e-5)
+    with pytest.raises(InputError) as caught:
+        encoder.attention("[MASK] " * LENGTH)
+    assert caught.value.code == "text.too_long"
+
+
+# what the table of tasks says
+
+
+def test_rules_about_two_keys() -> None:
+    def wrong(max_len: int, new_pieces: int, init: str | None) -> list[str]:
+        recipe = SimpleNamespace(
+            data=SimpleNamespace(max_len=max_len), task=PretrainingConfig(new_pieces=new_pieces), init=init
+        )
+        return list(PretrainingKind().mistakes(recipe))
+
+    assert wrong(5, 0, None) == wrong(5, 7, "run") == []
+    assert "data.max_len" in "".join(wrong(4, 0, None))
+    assert "task.new_pieces" in "".join(wrong(5, 7, None))
+
+
+def test_heads_and_facts() -> None:
+    kind, alone = PretrainingKind(), EmbeddingKind()
+    facts = kind.read_facts({"task": {"kind": "pretraining"}, "language": "ko", "max_len": 12, "version": "0.1.0"})
+    assert facts == EncoderFacts(language="ko", max_len=12)
+    assert alone.read_facts({}) == EncoderFacts()
+    head = kind.head({"next_sentence": False}, facts)
+    assert (head.asks, head.next_sentence) == ("masked", False)
+    head = alone.head({"pooler": False}, facts)
+    assert (head.asks, head.pooler) == ("nothing", False)
+    assert not kind.ensembles
+    assert not alone.ensembles
+
+
+def test_words_of_the_text_join_the_vocabulary(tokenizer: Tokenizer) -> None:
+    texts = ["lighthouse keepers", "a lighthouse"] * 3
+    assert extended_tokenizer(tokenizer, texts, 0) is tokenizer
+    grown = extended_tokenizer(tokenizer, texts, 1)
+    assert grown.vocab_size == tokenizer.vocab_size + 1
+    assert len(grown.encode("lighthouse")) == 1

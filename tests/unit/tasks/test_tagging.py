@@ -12,27 +12,30 @@ from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, f1_score
 from torch.nn import functional as F
 
-from jumok.errors import DataError
-from jumok.models import BertConfig, BertTagger, RnnConfig, RnnTagger
+from jumok.data.pages import pages
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError, InputError
+from jumok.examples.spans import Spans
+from jumok.models.bert import BertConfig
+from jumok.models.bert_heads import BertTagger
+from jumok.models.rnn import RnnConfig, RnnTagger
 from jumok.predictor import load
-from jumok.prepare import prepare
 from jumok.recipe import parse_recipe
 from jumok.score.tagging import quick_spans
-from jumok.tasks.predict import LongTextWarning
-from jumok.tasks.reading import pages
-from jumok.tasks.tagger import Found, TaggedText, Tagger, with_entities
-from jumok.tasks.tagging import collect_tags, tag_units
-from jumok.tasks.units import Units, in_characters, places_of, read_pieces, read_words, split_words
-from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Mark, Marked
-from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.protocol import Failure, plain
+from jumok.tasks.tagging import TaggingFacts, TaggingKind
+from jumok.tasks.tagging.predictor import TaggedText, Tagger, with_entities
+from jumok.tasks.tagging.task import collect_tags, prepare
+from jumok.tasks.tagging.units import Units, read_pieces, read_words, split_words
+from jumok.tasks.windows import WindowRule
+from jumok.text.span import Span
+from jumok.text.tags import in_characters, places_of
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
 LETTERS = Tokenizer.train(TokenizerConfig(kind="character", vocab_size=300), ["abc def 가나"])
 PIECES = Tokenizer.train(TokenizerConfig(kind="wordpiece", vocab_size=60), ["abc def 가나"] * 3, BERT)
 TAGS = ["O", "B-X", "I-X"]
-LONG = LongTexts(1000)
 HOSTILE = ["", "  ", "\t\n", "👩‍👩‍👧😀 a", "\u0301\u0302", "a\x00b \x1f\x7f", "[CLS] </s>", "é가", "\ufeff\u200b", "."]
 
 
@@ -41,7 +44,7 @@ class Sentences(list):
 
 
 def sentences(*tags):
-    return Sentences(Tagged(["w"] * len(row), list(row), f"file.conll:{i}") for i, row in enumerate(tags, 1))
+    return Sentences(Spans.of_words(["w"] * len(row), list(row), f"file.conll:{i}") for i, row in enumerate(tags, 1))
 
 
 def untrained(seed=1, *, crf=False):
@@ -56,17 +59,20 @@ def untrained(seed=1, *, crf=False):
     return model
 
 
-def words_of(texts):
-    return [read_words(LETTERS, text, split_words(text, peel=False)) for text in texts]
+def tagger(units="words", *models, tokenizer=LETTERS, peel=True, crf=False, **facts):
+    both = Tokenizers(tokenizer, tokenizer)
+    facts = TaggingFacts(labels=TAGS, units={"units": units, "peel": peel}, **{"max_len": 1000, **facts})
+    return Tagger(TorchEngine(models or [untrained(crf=crf)], both), both, facts)
 
 
-def probabilities(models, texts, tokenizer=LETTERS):
-    return [found.probabilities for found in tag_units(models, tokenizer, words_of(texts), TAGS, LONG)]
+def decided(models, texts):
+    """The tags of words that white space separates."""
+    found = tagger("words", *models, peel=False)
+    return found.decide([found.encode(Spans(text), None) for text in texts])
 
 
-def tagger(units="words", *, crf=False, **facts):
-    found = {"labels": TAGS, "units": {"units": units, "peel": True}, **facts}
-    return Tagger([untrained(crf=crf)], LETTERS, found)
+def probabilities(models, texts):
+    return [found.probabilities for found in decided(models, texts)]
 
 
 # a rule
@@ -83,7 +89,8 @@ def test_capitalised_words_are_learned(runs, held_out):
         ["ab", "Cd", "Ef", "a"],
         ["O", "B-NAME", "I-NAME", "O"],
         [pytest.approx(1, abs=0.4)] * 4,
-        [Found(3, 8, "NAME", "Cd Ef", pytest.approx(1, abs=0.4))],
+        [Span(3, 8, "NAME", "Cd Ef", pytest.approx(1, abs=0.4))],
+        notes=[],
     )
     assert predictor(["ab Cd Ef a"]) == ["ab/O Cd/B-NAME Ef/I-NAME a/O"]
 
@@ -108,12 +115,12 @@ def test_marked_names_are_learned_by_their_characters(runs, held_out):
     assert result["scores"]["span_f1"]["value"] > 95
     assert result["scores"].keys() == {"span_f1", "precision", "recall", "f1_NAME"}
     (tagged,) = predictor.predict(["de ABC가는 e"])
-    assert tagged.entities == [Found(3, 6, "NAME", "ABC", tagged.entities[0].score)]
+    assert tagged.entities == [Span(3, 6, "NAME", "ABC", tagged.entities[0].score)]
     assert tagged.text == "de [ABC](NAME)가는 e"
     assert 0.5 < tagged.entities[0].score <= 1
-    assert predictor.models[0].crf is not None
+    assert predictor.engine.models[0].crf is not None
     said = predictor.predict([example.text for example in found])
-    gold = [[(mark.label, mark.start, mark.end) for mark in example.marks] for example in found]
+    gold = [[(span.label, span.start, span.end) for span in example.marked] for example in found]
     assert sum(tagged.spans == spans for tagged, spans in zip(said, gold, strict=True)) > 0.9 * len(found)
     assert outputs == [tagged.text for tagged in said]
 
@@ -122,12 +129,9 @@ def test_marked_names_are_learned_by_their_characters(runs, held_out):
 def test_the_other_kind_of_file_is_scored_by_its_characters(runs, held_out, task):
     """The same sentences with tags of words and with marks of characters: a model of either can be asked for both."""
     words = [example for example in held_out("tagging") if not {*"".join(example.words)} & {*"가나다는에서"}]
-    texts = [" ".join(example.words) for example in words]
+    texts = [example.text for example in words]
     spans = [in_characters(example.tags, places_of(example.words)) for example in words]
-    marks = [
-        Marked(text, [Mark(start, end, label) for label, start, end in found], "")
-        for text, found in zip(texts, spans, strict=True)
-    ]
+    marks = [Spans(example.text, example.marked) for example in words]
     predictor = runs(task).predictor
     by_words, by_marks = (predictor.score(examples)[0]["scores"]["span_f1"]["value"] for examples in (words, marks))
     said = predictor.predict(texts)
@@ -142,7 +146,7 @@ def test_scores_are_those_of_seqeval(runs, held_out):
     predictor = runs("tagging").predictor
     result, outputs = predictor.score(found)
     gold = [example.tags for example in found]
-    said = [tagged.tags for tagged in predictor.predict([" ".join(example.words) for example in found])]
+    said = [tagged.tags for tagged in predictor.predict([example.text for example in found])]
     values = {name: score["value"] for name, score in result["scores"].items()}
     assert values["span_f1"] == pytest.approx(100 * f1_score(gold, said), abs=1e-3)
     assert values["tag_accuracy"] == pytest.approx(100 * accuracy_score(gold, said), abs=1e-3)
@@ -158,13 +162,15 @@ def test_a_bad_tagger_has_the_scores_of_seqeval_too(crf):
     """One that was never trained says much that is wrong."""
     rng = np.random.default_rng(0)
     examples = [
-        Tagged(["".join(rng.choice(list("abcdef"), 3)) for _ in range(n)], rng.choice(TAGS, n).tolist(), "")
+        Spans.of_words(["".join(rng.choice(list("abcdef"), 3)) for _ in range(n)], rng.choice(TAGS, n).tolist())
         for n in rng.integers(1, 9, 40)
     ]
     predictor = tagger(crf=crf)
     values = {name: score["value"] for name, score in predictor.score(examples)[0]["scores"].items()}
-    reads = words_of([" ".join(example.words) for example in examples])
-    said = [found.tags for found in tag_units(predictor.models, LETTERS, reads, TAGS, LONG)]
+    said = [
+        [TAGS[i] for i in found.best]
+        for found in decided(predictor.engine.models, [example.text for example in examples])
+    ]
     gold = [example.tags for example in examples]
     assert len({tag for tags in said for tag in tags}) > 1
     assert values["span_f1"] == pytest.approx(100 * f1_score(gold, said), abs=1e-3)
@@ -173,13 +179,24 @@ def test_a_bad_tagger_has_the_scores_of_seqeval_too(crf):
 
 @pytest.mark.parametrize("marked", [False, True])
 def test_types_that_training_did_not_have_are_said_to_be_missed(marked):
-    strange = Tagged(["ab", "c", "d"], ["B-NEW", "I-NEW", "B-OLD"], "")
+    strange = Spans.of_words(["ab", "c", "d"], ["B-NEW", "I-NEW", "B-OLD"])
     if marked:
-        strange = Marked("ab c d", [Mark(0, 4, "NEW"), Mark(5, 6, "OLD")], "")
-    with pytest.warns(UserWarning, match="entities of types that training did not have: 2, NEW, OLD"):
-        scores = tagger("pieces" if marked else "words").score([strange])[0]["scores"]
-    assert scores["f1_NEW"]["value"] == 0
-    assert scores["recall"]["value"] == 0
+        strange = Spans("ab c d", [Span(0, 4, "NEW"), Span(5, 6, "OLD")])
+    result, _ = tagger("pieces" if marked else "words").score([strange])
+    (note,) = result["notes"]
+    assert note.startswith("2 ")
+    assert note.endswith(": NEW, OLD")
+    assert result["scores"]["f1_NEW"]["value"] == 0
+    assert result["scores"]["recall"]["value"] == 0
+    known = Spans.of_words(["ab", "c", "d"], ["B-X", "I-X", "O"])
+    assert "notes" not in tagger().score([known])[0]
+
+
+def test_what_is_not_known_cannot_be_scored():
+    for example in (Spans("ab c", where="line 7"), Spans.of_words(["ab", "c"], None, "line 7")):
+        with pytest.raises(DataError) as caught:
+            tagger().score([example])
+        assert (caught.value.code, caught.value.where) == ("data.no_label", "line 7")
 
 
 def test_words_are_what_white_space_separates(runs):
@@ -196,8 +213,9 @@ def test_a_tag_that_was_never_trained_on_is_an_error_of_the_model(tree, train, t
     dev = tmp_path / "dev"
     dev.write_text("ab O\nCd B-PLACE\n\nab O\n\n", "utf-8")
     wanted = tree("tagging", data={"dev": [str(dev)], "test": [str(dev)]}, train={"steps": 1})
-    with pytest.warns(UserWarning, match="entities of types that training did not have: 1, PLACE"):
-        _, events = train(wanted, tmp_path / "run")
+    events = train(wanted, tmp_path / "run")
+    (note,) = json.loads((tmp_path / "run" / "scores.json").read_text("utf-8"))["test"]["notes"]
+    assert note.endswith(": PLACE")
     scores = next(event.scores for event in events if hasattr(event, "scores"))
     assert np.isfinite(scores["perplexity"])
     assert scores["span_f1"] == 0
@@ -206,10 +224,10 @@ def test_a_tag_that_was_never_trained_on_is_an_error_of_the_model(tree, train, t
 def test_a_dev_set_with_nothing_but_unknown_tags_is_refused(tree, train, tmp_path):
     dev = tmp_path / "dev"
     dev.write_text("\nab X\nCd Y\n", "utf-8")
-    with pytest.raises(DataError, match="no tag of dev occurs in the training data") as caught:
+    with pytest.raises(DataError) as caught:
         train(tree("tagging", data={"dev": [str(dev)]}), tmp_path / "run")
-    assert caught.value.where == f"{dev}:2"
-    assert "O, B-NAME, I-NAME" in (caught.value.right or "")
+    assert (caught.value.code, caught.value.where) == ("data.unknown_tags", f"{dev}:2")
+    assert "O, B-NAME, I-NAME" in (caught.value.hint or "")
 
 
 # entities
@@ -240,7 +258,8 @@ def test_no_string_is_too_strange(runs, task):
     predictor = runs(task).predictor
     for text, found in zip(HOSTILE, predictor.predict(HOSTILE), strict=True):
         assert all(text[e.start : e.end] == e.text for e in found.entities)
-        json.dumps(predictor.plain(text, found))
+        assert plain(found)["tags"] == found.tags
+        json.dumps(plain(found))
 
 
 def test_a_name_is_found_in_either_form_of_hangul(runs):
@@ -257,7 +276,7 @@ def test_certainties_are_those_of_the_tags_that_were_chosen():
     texts = ["ab c fed de a b", "fed cab", "a b c d e f a b c"]
     unlike = 0
     for text, found in zip(texts, predictor.predict(texts), strict=True):
-        (rows,) = probabilities(predictor.models, [text])
+        (rows,) = probabilities(predictor.engine.models, [text])
         chosen = [row[TAGS.index(tag)] for row, tag in zip(rows, found.tags, strict=True)]
         assert found.probabilities == pytest.approx(chosen, abs=1e-6)
         unlike += sum(row.max() > p + 1e-6 for row, p in zip(rows, chosen, strict=True))
@@ -280,21 +299,21 @@ def test_tags_stand_in_an_order_that_does_not_follow_the_file():
 
 
 def test_marked_texts_have_a_tag_to_begin_with_and_one_to_go_on():
-    corpus = Sentences([Marked("abc", [Mark(0, 1, "Y")], ""), Marked("a", [Mark(0, 1, "X")], "")])
+    corpus = Sentences([Spans("abc", [Span(0, 1, "Y")]), Spans("a", [Span(0, 1, "X")])])
     assert collect_tags(corpus) == (["O", "B-X", "B-Y", "I-X", "I-Y"], Units(of="pieces", peel=False))
 
 
 @pytest.mark.parametrize(("words", "peel"), [(["He", "left", "."], True), (["He", "left."], False), (["a"], False)])
 def test_texts_are_cut_as_the_words_of_training_are(words, peel):
-    corpus = Sentences([Tagged(words, ["O"] * len(words), ""), Tagged(["b"], ["B-X"], "")])
+    corpus = Sentences([Spans.of_words(words, ["O"] * len(words)), Spans.of_words(["b"], ["B-X"])])
     assert collect_tags(corpus)[1] == Units(peel=peel)
 
 
 @pytest.mark.parametrize("tags", [[], [["O", "O"], ["O"]]])
 def test_one_tag_is_nothing_to_learn(tags):
-    with pytest.raises(DataError, match="tag in the training data") as caught:
+    with pytest.raises(DataError) as caught:
         collect_tags(sentences(*tags))
-    assert caught.value.where == "file.conll"
+    assert (caught.value.code, caught.value.where) == ("data.one_tag", "file.conll")
 
 
 def test_marks_that_do_not_fit_the_pieces_are_counted(tree, tmp_path):
@@ -305,6 +324,7 @@ def test_marks_that_do_not_fit_the_pieces_are_counted(tree, tmp_path):
     wanted = tree("marked", data=files, tokenizer={"kind": "word", "vocab_size": 20})
     found = prepare(parse_recipe(wanted, where="test"), tmp_path)
     assert found.train.facts["inexact"] == 1
+    assert found.notes()[-1].startswith("1 spans begin or end inside a piece")
     tags = [[found.labels[i] for i in found.train.fields["tag"][k]] for k in range(2)]
     assert tags == [["B-A", "O"], ["O"]]
 
@@ -359,7 +379,7 @@ def test_the_loss_of_a_crf_is_minus_the_log_likelihood_of_the_path(tree, tmp_pat
 
 def test_probabilities_are_those_of_the_first_pieces():
     model = untrained()
-    (read,) = words_of(["ab c fed"])
+    read = read_words(LETTERS, "ab c fed", split_words("ab c fed", peel=False))
     row = LETTERS.frame(read.ids)
     with torch.no_grad():
         ids = torch.tensor([row])
@@ -376,15 +396,17 @@ def test_in_bert_the_first_piece_comes_after_the_start():
     with torch.no_grad():
         ids = torch.tensor([PIECES.frame(read.ids)])
         logits = model(ids, torch.zeros_like(ids), torch.ones_like(ids, dtype=torch.bool))[0]
-    (found,) = tag_units([model], PIECES, [read], TAGS, LONG)
+    predictor = tagger("pieces", model, tokenizer=PIECES)
+    (found,) = predictor.decide([predictor.encode(Spans("abc def"), None)])
     assert found.probabilities == pytest.approx(logits[1:-1].softmax(dim=-1).numpy(), abs=1e-6)
 
 
 def test_sentences_without_a_word_stand_among_others():
     batch, told = ["ab", "", "c fed", ""], []
-    found = tag_units([untrained()], LETTERS, words_of(batch), TAGS, LONG, done=told.append)
-    assert [len(tagged.tags) for tagged in found] == [1, 0, 2, 0]
+    assert [len(tagged.tags) for tagged in tagger().predict(batch, done=told.append)] == [1, 0, 2, 0]
     assert sum(told) == 4
+    found = decided([untrained()], batch)
+    assert [len(tagged.best) for tagged in found] == [1, 0, 2, 0]
     assert found[2].probabilities == pytest.approx(probabilities([untrained()], ["c fed"])[0], abs=1e-6)
     assert [len(rows) for rows in probabilities([untrained()], ["", ""])] == [0, 0]
 
@@ -393,7 +415,7 @@ def test_sentences_without_a_word_stand_among_others():
 def test_many_sentences_make_many_batches(monkeypatch, crf):
     batch = ["ab " * (1 + i % 5) for i in range(20)]
     together = probabilities([untrained(crf=crf)], batch)
-    monkeypatch.setattr("jumok.tasks.tagging.pages", partial(pages, tokens=20))
+    monkeypatch.setattr("jumok.engines.torch.pages", partial(pages, tokens=20))
     for a, b in zip(together, probabilities([untrained(crf=crf)], batch), strict=True):
         assert a == pytest.approx(b, abs=1e-6)
 
@@ -411,7 +433,7 @@ def test_an_ensemble_is_the_mean_of_its_models(crf):
 def test_spans_and_certainties_belong_to_the_tags():
     predictor = tagger()
     (tagged,) = predictor.predict(["ab c fed de a b"])
-    (rows,) = probabilities(predictor.models, ["ab c fed de a b"])
+    (rows,) = probabilities(predictor.engine.models, ["ab c fed de a b"])
     assert tagged.tags == [TAGS[i] for i in rows.argmax(axis=1)]
     assert tagged.probabilities == pytest.approx(rows.max(axis=1).tolist(), abs=1e-6)
 
@@ -426,27 +448,27 @@ def test_names_are_found_in_every_window_of_a_long_text(runs, task):
     sentence = {"tagging": "ab Cd Ef a ", "marked": "de ABC가는 e "}[task]
     text, start = sentence * 30, sentence.index("C") if task == "tagging" else sentence.index("A")
     length = len("Cd Ef") if task == "tagging" else 3
-    narrow = Tagger(
-        predictor.models,
-        predictor.tokenizer,
-        {
-            "labels": predictor.labels,
-            "units": predictor.units.plain(),
-            "max_len": 32,
-            "long_texts": {"rule": "windows", "stride": 12},
-        },
+    facts = TaggingFacts(
+        labels=predictor.labels,
+        units=predictor.units.plain(),
+        max_len=32,
+        long_texts=WindowRule(rule="windows", stride=12),
     )
-    with pytest.warns(LongTextWarning, match="1 of 2 texts have more than 32 pieces and were read in windows"):
-        long, short = narrow.predict([text, sentence])
+    long, short = Tagger(predictor.engine, predictor.tokenizers, facts).predict([text, sentence])
+    assert [note.code for note in long.notes] == ["text.windows"]
+    assert "32 pieces" in long.notes[0].text
+    assert (short.notes, short.windows, long.truncated) == ([], 1, False)
+    assert long.windows > 3
     expected = [("NAME", i * len(sentence) + start, i * len(sentence) + start + length) for i in range(30)]
     assert len(set(long.spans) & set(expected)) >= 27
     assert short.spans == predictor.predict([sentence])[0].spans
 
 
 def test_what_a_truncated_text_has_lost_is_nothing():
-    cut = tagger("pieces", max_len=12, long_texts={"rule": "truncate", "stride": 4})
-    with pytest.warns(LongTextWarning, match="read at their beginning only"):
-        (found,) = cut.predict(["abc def " * 10])
+    cut = tagger("pieces", max_len=12, long_texts=WindowRule(rule="truncate", stride=4))
+    (found,) = cut.predict(["abc def " * 10])
+    assert [note.code for note in found.notes] == ["text.cut"]
+    assert (found.truncated, found.windows) == (True, 1)
     assert len(found.tags) == 60
     assert set(found.tags[12:]) == {"O"}
     assert found.probabilities[-1] == 1
@@ -454,6 +476,75 @@ def test_what_a_truncated_text_has_lost_is_nothing():
 
 def test_a_text_that_is_too_long_may_be_refused(tree, tmp_path):
     wanted = tree("tagging", data={"max_len": 6, "long_texts": "refuse"})
-    with pytest.raises(DataError, match="pieces, where there is room for 5") as caught:
+    with pytest.raises(DataError) as caught:
         prepare(parse_recipe(wanted, where="test"), tmp_path)
+    assert caught.value.code == "data.too_long"
+    assert "room for 5" in caught.value.what
     assert wanted["data"]["train"][0] in str(caught.value.where)
+
+
+def test_a_text_that_is_too_long_fails_alone():
+    found = tagger("pieces", max_len=12, long_texts=WindowRule(rule="refuse")).predict(["abc", "abc def " * 10, "de"])
+    assert [type(each) for each in found] == [TaggedText, Failure, TaggedText]
+    assert (found[1].code, found[1].where) == ("data.too_long", "line 2")
+
+
+# what is asked, and what is shown
+
+
+def test_a_line_a_mapping_and_an_example_are_the_same():
+    for units in ("words", "pieces"):
+        predictor = tagger(units)
+        one, *others = predictor.predict(["ab c fed", {"text": "ab c fed"}, Spans("ab c fed"), '{"text": "ab c fed"}'])
+        assert others == [one] * 3
+
+
+def test_words_that_are_given_are_not_cut_again():
+    predictor = tagger()
+    cut, whole = predictor.predict(["ab c.", {"words": ["ab", "c."]}])
+    assert (cut.words, whole.words) == (["ab", "c", "."], ["ab", "c."])
+
+
+def test_options_are_refused():
+    with pytest.raises(InputError) as caught:
+        tagger().predict(["ab"], beam=3)
+    assert caught.value.code == "input.unknown_option"
+
+
+def test_entities_make_a_table_and_a_picture():
+    predictor, example = tagger("pieces"), Spans("ab c fed de a b")
+    output = predictor.predict([example])[0]
+    assert output.entities
+    rows = predictor.table(output)
+    assert [tuple(row) for row in rows] == [predictor.table_columns] * len(output.entities)
+    for row, entity in zip(rows, output.entities, strict=True):
+        assert row == {
+            "type": "X",
+            "text": entity.text,
+            "start": entity.start,
+            "end": entity.end,
+            "score": entity.score,
+        }
+    passage = predictor.passage(example, output)
+    assert (passage.text, passage.entities, passage.relations) == (example.text, output.entities, ())
+
+
+# facts
+
+
+@pytest.mark.parametrize("task", ["tagging", "marked"])
+def test_a_second_preparation_finds_tags_and_units_with_the_shards(tree, tmp_path, monkeypatch, task):
+    recipe = parse_recipe(tree(task), where="test")
+    first = prepare(recipe, tmp_path)
+    monkeypatch.setattr("jumok.tasks.tagging.task.collect_tags", lambda *_, **__: pytest.fail("read again"))
+    second = prepare(recipe, tmp_path, fresh=False)
+    assert (second.labels, second.facts) == (first.labels, first.facts)
+    assert second.labels == ["O", "B-NAME", "I-NAME"]
+
+
+def test_a_model_from_elsewhere_tags_words():
+    facts = TaggingKind().read_facts({"task": {"kind": "tagging"}, "labels": TAGS, "max_len": 20, "language": "en"})
+    assert Units.stored(facts.units) == Units()
+    assert (facts.rule(None).max_len, facts.rule(None).rule) == (20, "windows")
+    assert TaggingKind().head({"kind": "tagging"}, facts).n_labels == 3
+    assert not TaggingKind().head({"kind": "tagging"}, facts).crf

@@ -10,11 +10,11 @@ from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.class_weight import compute_class_weight
 
 from jumok.errors import DataError
-from jumok.prepare import prepare
+from jumok.examples.labelled import Labelled
 from jumok.recipe import parse_recipe
 from jumok.tasks.baseline import BUCKETS, baselines, features, overlap, share_in_common
+from jumok.tasks.classification.task import prepare
 from jumok.tasks.targets import Classes, Numbers, Several, collect_labels, learn_targets
-from jumok.text.labelled import Labelled
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,20 @@ def test_labels_stand_in_an_order_that_does_not_follow_the_file(given, expected)
 @pytest.mark.parametrize("predicts", ["class", "labels"])
 def test_one_label_is_nothing_to_learn(labels, predicts):
     examples = [Labelled("text", None, label, "file.tsv:2") for label in labels]
-    with pytest.raises(DataError, match=f"{len(set(labels))} label in the training data") as caught:
+    with pytest.raises(DataError) as caught:
         learn_targets(predicts, examples, separator="|", where="file.tsv")
-    assert caught.value.where == "file.tsv"
+    assert (caught.value.code, caught.value.where) == ("data.few_labels", "file.tsv")
+    assert str(len(set(labels))) in caught.value.what
 
 
 def test_targets_are_learned_from_the_training_data():
     examples = [Labelled("", None, label, "x") for label in ("2|1", "10", "1")]
     assert learn_targets("class", examples, separator="|", where="x") == Classes(["1", "10", "2|1"])
     assert learn_targets("labels", examples, separator="|", where="x") == Several(["1", "2", "10"])
-    with pytest.raises(DataError, match=r"'2\|1' is no number"):
+    with pytest.raises(DataError) as caught:
         learn_targets("number", examples, separator="|", where="x")
+    assert caught.value.code == "data.not_a_number"
+    assert "'2|1'" in caught.value.what
     assert learn_targets("number", examples[1:], separator="|", where="x") == Numbers(5.5, 4.5)
 
 
@@ -56,29 +59,50 @@ def test_numbers_are_told_by_how_far_they_are_from_their_mean(values):
 
 
 def test_one_number_is_nothing_to_tell_apart():
-    with pytest.raises(DataError, match="no number but 7 in the training data") as caught:
+    with pytest.raises(DataError) as caught:
         Numbers.of([Labelled("", None, "7", "x")] * 3, where="file.tsv")
-    assert caught.value.where == "file.tsv"
+    assert (caught.value.code, caught.value.where) == ("data.few_labels", "file.tsv")
+    assert "7" in caught.value.what
 
 
 def test_of_thousands_of_labels_an_error_names_a_few():
-    with pytest.raises(DataError, match="'new' does not occur") as caught:
+    with pytest.raises(DataError) as caught:
         Classes([f"label {i}" for i in range(5000)]).gold([Labelled("", None, "new", "x")])
-    assert caught.value.right.startswith("one of label 0, label 1, ")
-    assert caught.value.right.endswith(" and 4,980 more")
+    assert (caught.value.code, caught.value.where) == ("data.unknown_label", "x")
+    assert "'new'" in caught.value.what
+    assert caught.value.hint.startswith("one of label 0, label 1, ")
+    assert caught.value.hint.endswith(" and 4,980 more")
 
 
 @pytest.mark.parametrize("values", [[1.7e9, 1.7e9 + 3], [1e200, 2e200], [1e-200, 2e-200]])
 def test_numbers_that_no_model_could_say_are_refused(values):
-    with pytest.raises(DataError, match="no model could say that") as caught:
+    with pytest.raises(DataError) as caught:
         Numbers.of([Labelled("", None, repr(value), "x") for value in values], where="file.tsv")
-    assert caught.value.where == "file.tsv"
+    assert (caught.value.code, caught.value.where) == ("data.number_range", "file.tsv")
 
 
 @pytest.mark.parametrize("label", ["1_000", "１", "nan", "1e999", "", "0x1", "1,5"])
 def test_what_is_no_number(label):
-    with pytest.raises(DataError, match="is no number"):
+    with pytest.raises(DataError) as caught:
         Numbers().gold([Labelled("", None, label, "x")])
+    assert (caught.value.code, caught.value.where) == ("data.not_a_number", "x")
+
+
+@pytest.mark.parametrize("targets", [Classes(["a", "b"]), Several(["a", "b"]), Numbers()])
+def test_an_example_without_a_label_cannot_be_scored(targets):
+    with pytest.raises(DataError) as caught:
+        targets.gold([Labelled("a", where="file.tsv:2")])
+    assert (caught.value.code, caught.value.where) == ("data.no_label", "file.tsv:2")
+
+
+def test_batches_are_arrays_as_a_loss_wants_them():
+    classes = Classes(["a", "b"]).batch([[1], [0]])
+    assert (classes.dtype, classes.tolist()) == (np.int64, [1, 0])
+    several = Several(["a", "b"]).batch([[], [0, 1], [1]])
+    assert (several.dtype, several.tolist()) == (np.float32, [[0, 0], [1, 1], [0, 1]])
+    numbers = Numbers(5.0, 2.0)
+    batch = numbers.batch([numbers.stored(Labelled("", None, label, "")) for label in ("1", "6")])
+    assert (batch.dtype, batch.tolist()) == (np.float32, [-2, 0.5])
 
 
 @pytest.mark.parametrize("counts", [[9, 3], [1, 2, 3, 94], [5, 5]])

@@ -11,27 +11,28 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jumok.data.annotated_toys import marked_names
-from jumok.errors import DataError
-from jumok.models import RnnConfig, RnnTagger
-from jumok.score.tagging import spans
-from jumok.tasks.tagging import aligned, tag_units
-from jumok.tasks.units import (
+from jumok.engines.torch import TorchEngine
+from jumok.errors import CheckpointError, DataError
+from jumok.examples.made.annotated import marked_names
+from jumok.examples.spans import Spans
+from jumok.models.rnn import RnnConfig, RnnTagger
+from jumok.tasks.tagging import TaggingFacts
+from jumok.tasks.tagging.predictor import Tagger
+from jumok.tasks.tagging.units import (
     Units,
-    in_characters,
+    gold_tags,
     is_peeled,
     particles_of,
-    places_of,
     read_pieces,
     read_words,
     split_words,
     tags_of,
     windows_of,
 )
-from jumok.tasks.windows import LongTexts
-from jumok.text.annotated import Mark, Marked
-from jumok.text.labelled import Tagged
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.windows import LongTexts, WindowRule
+from jumok.text.span import Span
+from jumok.text.tags import in_characters, places_of, spans
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, MARIAN, TokenizerConfig
 
 LINES = ["김민서는 서울에서 일한다. 부산까지 걸어간 이지우도", "Ada lives in Oslo, near the sea; Zoë too."] * 4
@@ -52,6 +53,13 @@ HOSTILE = [
 ]
 each_tokenizer = pytest.mark.parametrize("tokenizer", TOKENIZERS.values(), ids=TOKENIZERS)
 texts = st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=40) | st.sampled_from(HOSTILE)
+
+
+def aligned(tokenizer, example, particles=()):
+    """The pieces of a marked text, their tags, and how many of its spans do not fit them."""
+    units = Units(of="pieces", particles=frozenset(particles))
+    read = units.read(tokenizer, example.text)
+    return read, *gold_tags(example, read, units)
 
 
 # units
@@ -166,17 +174,17 @@ def test_names_end_before_their_particles(form, seed):
     made = marked_names(Random(seed))
     text, marks = "", []
     at = 0
-    for mark in made.marks:  # the same text in another form, with its offsets
+    for mark in made.marked:  # the same text in another form, with its offsets
         text += unicodedata.normalize(form, made.text[at : mark.start])
         name = unicodedata.normalize(form, made.text[mark.start : mark.end])
-        marks.append(Mark(len(text), len(text) + len(name), mark.label))
+        marks.append(Span(len(text), len(text) + len(name), mark.label))
         text, at = text + name, mark.end
     text += unicodedata.normalize(form, made.text[at:])
-    read, tags, inexact = aligned(LETTERS, Marked(text, marks, ""), Units())
+    read, tags, inexact = aligned(LETTERS, Spans(text, marks))
     assert inexact == 0
     assert in_characters(tags, read.units) == [(mark.label, mark.start, mark.end) for mark in marks]
     names = [unicodedata.normalize("NFC", text[start:end]) for _, start, end in in_characters(tags, read.units)]
-    assert names == [made.text[mark.start : mark.end] for mark in made.marks]
+    assert names == [made.text[mark.start : mark.end] for mark in made.marked]
 
 
 @st.composite
@@ -190,7 +198,7 @@ def fitting(draw):
         at += gap + length
     cuts = sorted(draw(st.sets(st.integers(0, len(units)))))
     marks = [
-        Mark(units[first][0], units[after - 1][1], draw(st.sampled_from(["PER", "LOC"])))
+        Span(units[first][0], units[after - 1][1], draw(st.sampled_from(["PER", "LOC"])))
         for first, after in zip(cuts[::2], cuts[1::2], strict=False)
     ]
     return units, marks
@@ -217,19 +225,33 @@ def test_marks_that_fit_the_units_come_back(made):
     ],
 )
 def test_a_mark_that_does_not_fit_gets_whole_units_and_is_counted(mark, tags, inexact):
-    assert tags_of([Mark(*mark, "X")], [(0, 2), (2, 4), (5, 7)]) == (tags, inexact)
+    assert tags_of([Span(*mark, "X")], [(0, 2), (2, 4), (5, 7)]) == (tags, inexact)
 
 
 def test_two_marks_in_one_unit_are_one_and_counted():
-    tags, inexact = tags_of([Mark(0, 1, "X"), Mark(1, 2, "Y")], [(0, 2)])
+    tags, inexact = tags_of([Span(0, 1, "X"), Span(1, 2, "Y")], [(0, 2)])
     assert (tags, inexact) == (["B-X"], 2)
 
 
 def test_examples_are_read_as_they_are_marked():
-    marked = Marked("Ada는", [Mark(0, 3, "PER")], "")
-    assert Units().read_example(LETTERS, marked) == read_pieces(LETTERS, "Ada는")
-    tagged = Tagged(["Ada", "lives"], ["B-PER", "O"], "")
-    assert Units().read_example(LETTERS, tagged) == read_words(LETTERS, "Ada lives", [(0, 3), (4, 9)])
+    marked = Spans("Ada는", [Span(0, 3, "PER")])
+    pieces = Units(of="pieces").read(LETTERS, marked.text, marked.words)
+    assert pieces == read_pieces(LETTERS, "Ada는")
+    assert gold_tags(marked, pieces, Units(of="pieces")) == (["B-PER", "I-PER", "I-PER", "O"], 0)
+    tagged = Spans.of_words(["Ada", "lives."], ["B-PER", "O"])
+    words = Units().read(LETTERS, tagged.text, tagged.words)
+    assert words == read_words(LETTERS, "Ada lives.", [(0, 3), (4, 10)])
+    assert gold_tags(tagged, words, Units()) == (["B-PER", "O"], 0)
+
+
+def test_examples_of_the_other_kind_are_read_as_raw_text():
+    """A model of pieces takes no notice of words, and one of words finds them itself where nobody did."""
+    tagged, marked = Spans.of_words(["Ada", "lives."], ["B-PER", "O"]), Spans("Ada lives.", [Span(0, 3, "PER")])
+    for units in (Units(), Units(of="pieces")):
+        read = units.read(LETTERS, marked.text)
+        assert gold_tags(marked, read, units)[0][0] == "B-PER"
+    assert Units(of="pieces").read(LETTERS, tagged.text, tagged.words) == read_pieces(LETTERS, "Ada lives.")
+    assert len(Units().read(LETTERS, marked.text, marked.words).units) == 3
 
 
 # capitals
@@ -275,16 +297,23 @@ def test_marks_of_capitals_carry_no_tag_and_hide_no_piece(text):
 
 
 def test_a_vocabulary_without_the_mark_is_refused():
-    with pytest.raises(DataError, match=r"lacks \^"):
+    with pytest.raises(DataError) as caught:
         Units(capitals=True).read(WORDS, "Ada")
+    assert caught.value.code == "data.vocabulary"
 
 
 @pytest.mark.parametrize(
     "units", [Units(), Units(peel=False, capitals=True), Units(of="pieces", particles=frozenset({"는", "가"}))]
 )
 def test_units_are_stored_and_found_again(units):
-    assert Units.stored({"units": json.loads(json.dumps(units.plain()))}) == units
+    assert Units.stored(json.loads(json.dumps(units.plain()))) == units
     assert Units.stored({}) == Units()
+
+
+def test_units_that_nobody_knows_are_refused():
+    with pytest.raises(CheckpointError) as caught:
+        Units.stored({"units": "letters"})
+    assert "jumok.units.of" in str(caught.value)
 
 
 # particles
@@ -314,12 +343,12 @@ def test_a_piece_never_reaches_from_a_name_into_its_particle(form):
 def test_what_follows_names_in_their_words_is_learned_from_the_marks():
     text = "김민서는 서울에서, IL-2의 Ada's 부산"
     marks = [
-        Mark(text.index(name), text.index(name) + len(name), "X") for name in ("김민서", "서울", "IL-2", "Ada", "부산")
+        Span(text.index(name), text.index(name) + len(name), "X") for name in ("김민서", "서울", "IL-2", "Ada", "부산")
     ]
-    assert [*particles_of(Marked(text, marks, ""))] == ["는", "에서", "의"]
-    example = Marked(text[:9], marks[:2], "")
-    assert aligned(NAMES, example, Units())[2] == 2
-    read, tags, inexact = aligned(NAMES, example, Units(particles=PARTICLES))
+    assert [*particles_of(Spans(text, marks))] == ["는", "에서", "의"]
+    example = Spans(text[:9], marks[:2])
+    assert aligned(NAMES, example)[2] == 2
+    read, tags, inexact = aligned(NAMES, example, PARTICLES)
     assert (in_characters(tags, read.units), inexact) == ([("X", 0, 3), ("X", 5, 7)], 0)
 
 
@@ -363,17 +392,24 @@ def test_a_text_in_windows_has_as_many_tags_as_one_that_is_read_whole(rule, crf)
     torch.manual_seed(1)
     config = RnnConfig(cell="gru", bidirectional=True, d_embedding=8, d_hidden=8)
     model = RnnTagger(config, vocab=LETTERS.vocab_size, n_labels=3, crf=crf).eval()
-    labels = ["O", "B-X", "I-X"]
-    reads = [read_pieces(LETTERS, text) for text in ("Ada lives in Oslo " * 9, "", "서울")]
-    whole = tag_units([model], LETTERS, reads, labels, LongTexts(1000))
-    parts = tag_units([model], LETTERS, reads, labels, LongTexts(20, rule, 8))
-    for read, a, b in zip(reads, whole, parts, strict=True):
-        assert len(a.tags) == len(b.tags) == len(read.units)
-        assert a.probabilities.shape == b.probabilities.shape == (len(read.units), 3)
-        assert b.probabilities.sum(axis=1) == pytest.approx(np.ones(len(read.units)), abs=1e-5)
-    assert parts[2].tags == whole[2].tags
+    both = Tokenizers(LETTERS, LETTERS)
+    texts = [Spans(text) for text in ("Ada lives in Oslo " * 9, "", "서울")]
+
+    def tag(max_len, rule="windows"):
+        rules = {"max_len": max_len, "long_texts": WindowRule(rule=rule, stride=8)}
+        facts = TaggingFacts(labels=["O", "B-X", "I-X"], units={"units": "pieces"}, **rules)
+        tagger = Tagger(TorchEngine([model], both), both, facts)
+        return tagger.decide([tagger.encode(text, None) for text in texts])
+
+    whole, parts = tag(1000), tag(20, rule)
+    for text, a, b in zip(texts, whole, parts, strict=True):
+        n = len(read_pieces(LETTERS, text.text).units)
+        assert len(a.best) == len(b.best) == n
+        assert a.probabilities.shape == b.probabilities.shape == (n, 3)
+        assert b.probabilities.sum(axis=1) == pytest.approx(np.ones(n), abs=1e-5)
+    assert parts[2].best.tolist() == whole[2].best.tolist()
     if rule == "truncate":
-        assert set(parts[0].tags[30:]) == {"O"}
+        assert set(parts[0].best[30:].tolist()) == {0}
 
 
 def test_a_text_of_a_million_characters_is_cut_into_windows_in_time():

@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 import torch
 
+from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, RecipeError
-from jumok.hub.folder import obstacle, read_model
-from jumok.models import Gpt, GptConfig
-from jumok.prepare import prepare
+from jumok.examples.labelled import Labelled
+from jumok.models.gpt import Gpt, GptConfig
 from jumok.recipe import load_recipe, parse_recipe
-from jumok.tasks.classifier import Classifier
-from jumok.tasks.predict import LongTextWarning
-from jumok.tasks.verbal import classify_in_words, encode_prompt, label_ids
-from jumok.tasks.windows import Framed, LongTexts
-from jumok.text.labelled import Labelled
-from jumok.text.tokenizer import Tokenizer
+from jumok.tasks.classification import ClassificationFacts
+from jumok.tasks.classification.predictor import Classifier, encode_prompt, label_ids
+from jumok.tasks.classification.task import prepare
+from jumok.tasks.stored import obstacle, read_model
+from jumok.tasks.targets import Classes
+from jumok.tasks.windows import LongTexts, WindowRule
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import GPT, TokenizerConfig
 
 LINES = ["the sun is good", "the rain is bad"] * 5
@@ -30,6 +31,12 @@ def untrained(seed=1):
         for parameter in model.parameters():
             parameter.mul_(6)  # far from even
     return model
+
+
+def classifier(*models, labels=LABELS, max_len=48, **facts):
+    tokenizers = Tokenizers(BYTES, BYTES)
+    known = ClassificationFacts(labels=labels, max_len=max_len, **facts)
+    return Classifier(TorchEngine(models, tokenizers), tokenizers, Classes(labels), known)
 
 
 def log_probability(model, prompt, label):
@@ -75,9 +82,11 @@ def test_there_is_always_room_for_the_longest_label(n):
 
 def test_labels_that_leave_no_room_are_refused(tree, tmp_path):
     wanted = tree("verbal", data={"max_len": 5})
-    with pytest.raises(DataError, match="5 pieces leave no room for a text") as caught:
+    with pytest.raises(DataError) as caught:
         prepare(parse_recipe(wanted, where="test"), tmp_path)
-    assert caught.value.right == "a larger data.max_len"
+    assert caught.value.code == "data.no_room"
+    assert "5" in caught.value.what
+    assert "data.max_len" in caught.value.hint
 
 
 # what is believed
@@ -87,8 +96,9 @@ def test_labels_that_leave_no_room_are_refused(tree, tmp_path):
 def test_probabilities_are_those_of_the_labels_given_the_text(n_models):
     models = [untrained(seed) for seed in range(n_models)]
     labels = label_ids(BYTES, LABELS)
-    prompts = [BYTES.encode(text) for text in ("the sun", "", "the rain is bad and more of it")]
-    believed = classify_in_words(models, BYTES, [Framed([prompt], False) for prompt in prompts], LABELS)
+    texts = ["the sun", "", "the rain is bad and more of it"]
+    prompts = [BYTES.encode(text) for text in texts]
+    believed = classifier(*models).believed([labelled(text) for text in texts])
     assert believed.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-9)
     for row, prompt in zip(believed, prompts, strict=True):
         logs = np.array([[log_probability(model, prompt, label) for label in labels] for model in models])
@@ -100,23 +110,26 @@ def test_probabilities_are_those_of_the_labels_given_the_text(n_models):
 def test_a_text_is_read_once_for_many_labels(monkeypatch):
     """Which it would be for each of them, if they did not stand after it side by side; all of forty are a handful."""
     model, read = untrained(), []
-    monkeypatch.setattr("jumok.tasks.verbal.AT_ONCE", 400)
+    monkeypatch.setattr("jumok.engines.branches.AT_ONCE", 400)
     model.register_forward_pre_hook(lambda _, given: read.append(given[0].numel()))
-    labels, prompt = [str(n) for n in range(40)], BYTES.encode("the rain is bad")
-    found = classify_in_words([model], BYTES, [Framed([prompt], False)], labels)
+    labels, text = [str(n) for n in range(40)], labelled("the rain is bad")
+    prompt = BYTES.encode(text.text)
+    found = classifier(model, labels=labels).believed([text])
     assert read == [1 + len(prompt) + sum(len(ids) - 1 for ids in label_ids(BYTES, labels))]
     for at_once in (1, 10):
-        monkeypatch.setattr("jumok.tasks.verbal.AT_ONCE", at_once)
-        apart = classify_in_words([model], BYTES, [Framed([prompt], False)], labels)
+        monkeypatch.setattr("jumok.engines.branches.AT_ONCE", at_once)
+        apart = classifier(model, labels=labels).believed([text])
         assert apart == pytest.approx(found, abs=1e-6)
     assert len(read) > 40
 
 
 def test_windows_are_merged_before_they_become_probabilities():
-    model, told = untrained(), []
-    rows = [BYTES.encode(text) for text in ("the sun", "is good")]
-    both = classify_in_words([model], BYTES, [Framed(rows, True), Framed(rows[:1], False)], LABELS, done=told.append)
-    alone = classify_in_words([model], BYTES, [Framed([row], False) for row in rows], LABELS)
+    found, told = classifier(untrained(), long_texts=WindowRule(stride=8)), []
+    text = labelled("the sun is good, and the rain is bad " * 3)
+    windows = [BYTES.decode(row) for row in found.encode(text, None).rows]
+    assert len(windows) > 1
+    both = found.believed([text, labelled(windows[0])], done=told.append)
+    alone = found.believed([labelled(window) for window in windows])
     together = np.exp(np.log(alone).mean(axis=0))
     assert both[0] == pytest.approx(together / together.sum(), abs=1e-6)
     assert both[1] == pytest.approx(alone[0], abs=1e-6)
@@ -124,18 +137,26 @@ def test_windows_are_merged_before_they_become_probabilities():
 
 
 def test_a_text_longer_than_the_model_reads_is_read_in_windows():
-    facts = {"task": {"kind": "classification"}, "labels": LABELS, "max_len": 48}
-    classifier = Classifier([untrained()], BYTES, facts)
-    with pytest.warns(LongTextWarning, match="1 of 1 texts have more than 48 pieces"):
-        (found,) = classifier.predict(["the sun is good 해 " * 40])
+    (found,) = classifier(untrained()).predict(["the sun is good 해 " * 40])
+    assert [note.code for note in found.notes] == ["text.windows"]
+    assert "48" in found.notes[0].text
     assert found.windows > 5
     assert sum(found.probabilities.values()) == pytest.approx(1, abs=1e-5)
 
 
 def test_labels_that_are_read_alike_are_refused():
     folding = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=40, lowercase=True), ["good bad"])
-    with pytest.raises(DataError, match="reads the labels 'Good' and 'good' alike"):
+    with pytest.raises(DataError) as caught:
         label_ids(folding, ["Good", "bad", "good"])
+    assert caught.value.code == "data.same_labels"
+    assert "'Good' and 'good'" in caught.value.what
+
+
+def test_attention_is_that_of_the_text_after_its_start():
+    found = classifier(untrained()).attention("the sun")["self"]
+    pieces = BYTES.pieces([BYTES.start_id, *BYTES.encode("the sun")])
+    assert found.rows == found.columns == pieces
+    assert found.weights.shape == (2, 2, len(pieces), len(pieces))
 
 
 # training
@@ -213,9 +234,10 @@ def test_weights_of_another_kind_of_model_are_refused_before_training(runs, tmp_
     path.write_text(begin, "utf-8")
     assert load_recipe(path).model.kind == "gpt"
     path.write_text(f'{begin}[model]\nkind = "bert"\n', "utf-8")
-    with pytest.raises(RecipeError, match='weights are of model.kind = "gpt".*has model.kind = "bert"') as caught:
+    with pytest.raises(RecipeError) as caught:
         load_recipe(path)
-    assert caught.value.where == f"{path}: init"
+    assert (caught.value.code, caught.value.where) == ("recipe.weights", f"{path}:1, {path}:8")
+    assert all(f'model.kind = "{kind}"' in caught.value.what for kind in ("gpt", "bert"))
 
 
 def test_a_body_that_learned_nothing_and_never_will_is_noted(tmp_path):

@@ -1,16 +1,18 @@
 """Texts longer than a model reads: nothing is lost, nothing is longer than the room, and each piece has one owner."""
 
+import re
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumok.data.pages import make_page
 from jumok.errors import DataError
-from jumok.tasks.predict import LongTextWarning
-from jumok.tasks.reading import make_page
-from jumok.tasks.windows import NO_LIMIT, LongTexts, owners
+from jumok.tasks.protocol import NoteCounter
+from jumok.tasks.windows import NO_LIMIT, Beside, LongTexts, WindowedFacts, owners
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
@@ -58,18 +60,21 @@ def test_truncation_keeps_the_beginning(n, room, stride):
 
 
 def test_a_refusal_says_how_long_and_where():
-    with pytest.raises(DataError, match="a text of 11 pieces, where there is room for 10") as caught:
+    with pytest.raises(DataError) as caught:
         LongTexts(0, "refuse").parts(11, 10, where="train.tsv:7")
-    assert caught.value.where == "train.tsv:7"
-    assert "data.long_texts" in (caught.value.right or "")
+    assert (caught.value.code, caught.value.where) == ("data.too_long", "train.tsv:7")
+    assert re.findall(r"\d+", caught.value.what) == ["11", "10"]
+    assert "data.long_texts" in (caught.value.hint or "")
 
 
 @pytest.mark.parametrize("rule", ["windows", "truncate", "refuse"])
 @pytest.mark.parametrize("room", [0, -3])
 def test_without_room_there_is_nothing_to_read_but_an_empty_text(rule, room):
-    with pytest.raises(DataError, match="3 pieces leave no room for a text") as caught:
+    with pytest.raises(DataError) as caught:
         LongTexts(3, rule).parts(1, room, where="train.tsv:7")
-    assert "data.max_len" in (caught.value.right or "")
+    assert (caught.value.code, caught.value.where) == ("data.no_room", "train.tsv:7")
+    assert re.findall(r"\d+", caught.value.what) == ["3"]
+    assert "data.max_len" in (caught.value.hint or "")
     assert LongTexts(3, rule).parts(0, 0) == [(0, 0)]
 
 
@@ -108,9 +113,9 @@ def test_two_long_texts_are_cut_or_refused_on_either_side():
     assert LongTexts(0, "truncate").pair_parts(6, 20, 10) == [((0, 5), (0, 5))]
     assert LongTexts(0, "truncate").pair_parts(3, 20, 10) == [((0, 3), (0, 7))]
     for a, b in ((6, 20), (3, 20), (20, 3), (6, 6)):
-        with pytest.raises(DataError, match="pieces, where there is room for") as caught:
+        with pytest.raises(DataError) as caught:
             LongTexts(0, "refuse").pair_parts(a, b, 10, where="x:1")
-        assert caught.value.where == "x:1"
+        assert (caught.value.code, caught.value.where) == ("data.too_long", "x:1")
 
 
 # rows
@@ -166,14 +171,32 @@ def test_a_text_of_a_million_pieces_has_its_owners_at_once():
 
 def test_the_rule_of_training_is_kept_and_a_model_from_elsewhere_has_the_usual_one():
     rule = LongTexts(128, "truncate", 7)
-    assert LongTexts.stored({"max_len": 128, "long_texts": rule.plain()}, 512) == rule
-    assert LongTexts.stored({}, 512) == LongTexts(512, "windows", 64)
-    assert LongTexts.stored({}, None).max_len == NO_LIMIT
+    assert WindowedFacts(max_len=128, long_texts=rule.as_fact).rule(512) == rule
+    assert WindowedFacts().rule(512) == LongTexts(512, "windows", 64)
+    assert WindowedFacts().rule(None).max_len == NO_LIMIT
 
 
-def test_long_texts_are_counted_and_said():
-    with pytest.warns(LongTextWarning, match="2 of 1,000 texts have more than 64 pieces and were read in windows"):
-        LongTexts(64).warn(2, 1000)
-    with pytest.warns(LongTextWarning, match="1 of 3 texts .* were read at their beginning only"):
-        LongTexts(64, "truncate").warn(1, 3)
-    LongTexts(64).warn(0, 3)  # warnings are errors here
+@pytest.mark.parametrize(("rule", "code"), [("windows", "text.windows"), ("truncate", "text.cut")])
+def test_a_long_text_has_a_note_and_many_are_counted(rule, code):
+    long_texts = LongTexts(64, rule)
+    (note,) = long_texts.notes(True)
+    assert (note.code, "64" in note.text) == (code, True)
+    assert long_texts.notes(False) == []
+    counter = NoteCounter()
+    for i in range(1000):
+        counter.add(SimpleNamespace(notes=long_texts.notes(i in (3, 999))))
+    assert counter.told() == [f"2 of 1,000: {note.text}"]
+
+
+def test_a_text_that_is_read_near_something_is_not_said_to_be_read_at_its_beginning():
+    (near,), (cut,) = (LongTexts(64, "truncate").notes(True, how) for how in ("near their entities only", None))
+    assert "near their entities only" in near.text
+    assert near.code != cut.code
+
+
+@pytest.mark.parametrize(("long", "cut"), [(False, False), (True, False), (False, True), (True, True)])
+def test_what_is_cut_beside_a_context_has_a_note_of_its_own(long, cut):
+    notes = LongTexts(64).notes_beside(Beside([[1]], long, cut), "endings")
+    wanted = ["text.windows"] * long + ["text.question_cut"] * cut
+    assert [note.code for note in notes] == wanted
+    assert all(("endings" in note.text) == (note.code == "text.question_cut") for note in notes)

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from jumok.text.formats import read_lines
-from jumok.text.labelled import read_labelled
+from jumok.examples.labelled import read_labelled
+from jumok.text.lines import read_lines
 from jumok.text.sentences import sentence_spans, split_sentences
 
 # Each case is a text with a bar wherever a sentence ends. The bar stands beside a blank, or for nothing.

@@ -54,10 +54,11 @@ def folder(tmp_path: Path) -> RunFolder:
 def test_a_second_process_is_refused_and_a_killed_one_lets_go(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "deep" / "run")
     with held_by_another_process(folder.path) as holder:
-        with pytest.raises(CheckpointError, match=f"in use by process {holder.pid}") as caught:
+        with pytest.raises(CheckpointError) as caught:
             folder.lock()
-        assert caught.value.where == str(folder.path)
-        assert "--out" in (caught.value.right or "")
+        assert (caught.value.code, caught.value.where) == ("checkpoint.in_use", str(folder.path))
+        assert f"process {holder.pid}" in caught.value.what
+        assert "--out" in (caught.value.hint or "")
         os.kill(holder.pid, signal.SIGKILL)
         assert holder.wait() == -signal.SIGKILL
         folder.lock()
@@ -69,21 +70,24 @@ def test_a_refused_process_does_not_harm_the_holder(folder: RunFolder) -> None:
     folder.lock()
     other = RunFolder(folder.path)
     for _ in range(2):
-        with pytest.raises(CheckpointError, match=f"process {os.getpid()}"):
+        with pytest.raises(CheckpointError) as caught:
             other.lock()
+        assert caught.value.code == "checkpoint.in_use"
+        assert f"process {os.getpid()}" in caught.value.what
     folder.unlock()
     other.lock()
-    with pytest.raises(CheckpointError, match="in use"):
+    with pytest.raises(CheckpointError) as caught:
         folder.lock()
+    assert caught.value.code == "checkpoint.in_use"
     other.unlock()
     other.unlock()
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(CheckpointError, match="cannot be made") as caught:
+    with pytest.raises(CheckpointError) as caught:
         RunFolder(tmp_path / "file" / "run").lock()
-    assert caught.value.where == str(tmp_path / "file" / "run")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.cannot_make", str(tmp_path / "file" / "run"))
 
 
 # recipe
@@ -103,9 +107,9 @@ def test_stored_facts_come_back(folder: RunFolder) -> None:
 @pytest.mark.parametrize("content", [b"", b'{"recipe": {', b"\xff\xfe"])
 def test_a_torn_recipe_is_named(content: bytes, folder: RunFolder) -> None:
     folder.recipe.write_bytes(content)
-    with pytest.raises(CheckpointError, match="cannot be read") as caught:
+    with pytest.raises(CheckpointError) as caught:
         folder.stored()
-    assert caught.value.where == str(folder.recipe)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.unreadable", str(folder.recipe))
 
 
 def test_the_same_recipe_is_welcome(tmp_path: Path) -> None:
@@ -116,8 +120,9 @@ def test_the_same_recipe_is_welcome(tmp_path: Path) -> None:
 def test_another_recipe_is_refused_with_the_keys_that_differ(tmp_path: Path) -> None:
     stored = {"seed": 1, "model": {"d_model": 64, "norm": "pre"}, "train": {"optimizer": {"warmup": 3, "beta1": 0.9}}}
     wanted = {"seed": 1, "model": {"d_model": 128, "norm": "pre"}, "train": {"optimizer": {"beta1": 0.9}}, "new": [1]}
-    with pytest.raises(CheckpointError, match="another recipe") as caught:
+    with pytest.raises(CheckpointError) as caught:
         refuse_other_recipe(stored, wanted, where=tmp_path)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.other_recipe", str(tmp_path))
     assert caught.value.what.split(": ", 1)[1].split("; ") == [
         "model.d_model was 64 and is 128",
         "new was None and is [1]",
@@ -155,9 +160,9 @@ def test_every_event_is_kept(folder: RunFolder) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
 def test_a_full_disk_is_said_so(folder: RunFolder) -> None:
     folder.events.symlink_to("/dev/full")
-    with pytest.raises(RunError, match="disk full") as caught:
+    with pytest.raises(RunError) as caught:
         folder.append(EVENTS[0])
-    assert caught.value.where == str(folder.events)
+    assert (caught.value.code, caught.value.where) == ("run.disk_full", str(folder.events))
 
 
 @pytest.mark.parametrize("torn", [1, 5, 20, -2])

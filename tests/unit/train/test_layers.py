@@ -11,18 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.models import (
-    BertClassifier,
-    BertConfig,
-    BertRelation,
-    BertTagger,
-    Gpt,
-    GptConfig,
-    RnnClassifier,
-    RnnConfig,
-    RnnTagger,
-)
-from jumok.train.checkpoint import Checkpoints, unique_tensors
+from jumok.models.bert import BertConfig
+from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
+from jumok.models.gpt import Gpt, GptConfig
+from jumok.models.rnn import RnnClassifier, RnnConfig, RnnTagger
+from jumok.models.weights import unique_tensors
+from jumok.train.checkpoint import Checkpoints
 from jumok.train.layers import Layers, TransferConfig, depths
 from jumok.train.loop import Event, Loss, Step, TrainConfig, train
 from jumok.train.optimizer import OptimizerConfig, make_optimizer

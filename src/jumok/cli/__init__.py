@@ -1,0 +1,64 @@
+"""The command line: data on stdout, talk on stderr. One module for each command.
+
+Exit codes: 0 done, 1 the run failed, 2 the input was wrong; a training that was asked to stop has saved and ends with
+130 (Ctrl-C) or 143 (SIGTERM). Hyper-parameters live in recipes; `--set` is the only override. What needs torch is
+imported when its command runs, so that help is immediate.
+"""
+
+import sys
+import warnings
+from typing import Annotated
+
+import typer
+
+from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, show, train
+from jumok.cli.arguments import talk
+from jumok.errors import JumokError
+from jumok.version import __version__
+
+app = typer.Typer(
+    help="From raw text to a working, inspectable sequence model.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    warnings.showwarning = lambda message, *_: talk.print(f"note: {message}", markup=False)
+    try:
+        app()
+    except JumokError as error:
+        talk.print("error:", style="bold red", end=" ")
+        talk.print(str(error), markup=False)
+        sys.exit(error.exit_code)
+    except OSError as error:  # a folder that cannot be written, a disk that is full
+        talk.print(f"error: {error}", style="bold red", markup=False)
+        sys.exit(1)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"jumok {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True)] = False,
+) -> None:
+    """From raw text to a working, inspectable sequence model."""
+
+
+app.command()(train.train)
+app.command()(evaluate.evaluate)
+app.command()(predict.predict)
+app.command()(attention.attention)
+app.command()(chat.chat)
+app.command()(compare.compare)
+app.command()(show.show)
+app.command()(doctor.doctor)
+app.command("import")(exchange.import_model)
+app.command("export")(exchange.export_model)
+app.command()(demo.demo)

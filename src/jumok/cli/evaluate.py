@@ -1,0 +1,57 @@
+"""jumok evaluate: scores with intervals and signatures."""
+
+from dataclasses import asdict
+from typing import Any
+
+from rich.console import Console
+
+from jumok.cli.arguments import (
+    AsJson,
+    Asked,
+    Ensemble,
+    OtherData,
+    RunArgument,
+    options,
+    print_json,
+    splits,
+    stored_beside,
+    talk,
+)
+
+
+def evaluate(
+    run: RunArgument,
+    data: OtherData = None,
+    ensemble: Ensemble = None,
+    overrides: Asked = None,
+    as_json: AsJson = False,
+) -> None:
+    """Score a run on its dev and test data, with intervals and signatures."""
+    from jumok.cli.report import print_findings, print_scores, print_which_model, progress_bar
+    from jumok.doctor import examined
+    from jumok.predictor import load
+    from jumok.series import refuse_other_test_data
+
+    for other in ensemble or [] if not data else []:
+        refuse_other_test_data(run, other)
+    print_which_model(talk, run)
+    predictor = load(run, *(ensemble or []))
+    asked = options(overrides)
+    predictor.wanted(asked)
+    results: dict[str, Any] = {}
+    findings = {}
+    for split, examples in splits(run, data).items():
+        with progress_bar(talk, split, len(examples), quiet=as_json) as done:
+            results[split], outputs = predictor.score(examples, done=done, **asked)
+        if not data:
+            results[split] |= stored_beside(run, split)
+        for note in results[split].get("notes", []):
+            talk.print(f"note: {note}")
+        findings[split] = examined(predictor, examples, outputs, results[split])
+        results[split]["findings"] = [asdict(finding) for finding in findings[split]]
+    if as_json:
+        print_json({"run": str(run), "splits": results})
+        return
+    for split, result in results.items():
+        print_scores(Console(soft_wrap=True), split, result)
+        print_findings(Console(soft_wrap=True), findings[split])

@@ -1,0 +1,57 @@
+"""Relations of raw text: the runs that find its entities, and the names of their types."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from jumok.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from jumok.tasks.protocol import Failure
+    from jumok.tasks.relation.predictor import RelatedText, Relater
+    from jumok.tasks.tagging.predictor import Tagger
+
+
+def relating(
+    predictor: Any, entities: list[Path] | None, types: list[str] | None
+) -> "Callable[[list[Any]], list[RelatedText | Failure]]":
+    """What gives, of each text, the relations between the entities that other runs find in it."""
+    from jumok.tasks.relation.predictor import Relater
+
+    if not entities:
+        what = "--types names types of entities that are found"
+        raise InputError(what, where="--types", hint="--entities RUN", code="input.options")
+    if not isinstance(predictor, Relater):
+        what = f"--entities is for relations, and the run's task is {predictor.kind}"
+        raise InputError(what, where="--entities", hint="a run of relation", code="input.options")
+    taggers = [_tagger(run) for run in entities]
+    named = dict(entry.partition("=")[::2] for entry in types or [])
+    if not all(named.values()):
+        raise InputError("not a name for a type", where="--types", hint="--types protein=GENE", code="input.options")
+    _refuse_types_that_never_meet(predictor, sorted({kind for tagger in taggers for kind in tagger.types}), named)
+    return partial(predictor.relate_texts, taggers=taggers, types=named)
+
+
+def _tagger(run: Path) -> "Tagger":
+    from jumok.predictor import load
+    from jumok.tasks.tagging.predictor import Tagger
+
+    return load(run, task=Tagger)
+
+
+def _refuse_types_that_never_meet(relater: "Relater", found: Sequence[str], named: dict[str, str]) -> None:
+    """Relations are asked of pairs of types only that their data has: if none can be found there is nothing to ask."""
+    if unknown := [kind for kind in named if kind not in found]:
+        hint = nearest(unknown[0], found) or f"one of {', '.join(found)}"
+        what = f"no entity is a {unknown[0]}"
+        raise InputError(what, where="--types", hint=hint, code="input.unknown_type")
+    meant = {named.get(kind, kind).casefold() for kind in found}
+    if relater.typed and not any(meant >= {*pair} for pair in relater.pairs):
+        wanted = ", ".join(sorted(f"{head} and {tail}" for head, tail in relater.pairs))
+        raise InputError(
+            f"the entities are {', '.join(found)}, and relations are between {wanted}",
+            where="--entities",
+            hint="--types FOUND=MEANT, such as --types protein=GENE",
+            code="input.types",
+        )

@@ -1,0 +1,63 @@
+"""jumok train: events to the terminal, signals to the training."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Annotated
+
+import typer
+
+from jumok.cli.arguments import Overrides, talk
+
+
+def train(
+    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
+    out: Annotated[Path | None, typer.Option(help="Run folder; runs/FOLDER-RECIPE if not given.")] = None,
+    overrides: Overrides = None,
+) -> None:
+    """Train a recipe. The same command again resumes where it stopped."""
+    train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
+
+
+def run_name(recipe: Path) -> str:
+    """The recipe's name, with its folder's: recipes/ddtp/ko-en.toml trains into ddtp-ko-en."""
+    folder = recipe.absolute().parent.name
+    return recipe.stem if folder == "recipes" else f"{folder}-{recipe.stem}"
+
+
+def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
+    from jumok import training
+    from jumok.cli.report import TrainingReport, print_short_scores
+    from jumok.recipe import load_recipe
+    from jumok.train.loop import Finished
+
+    loaded = load_recipe(recipe, overrides or [])
+    with interruptible() as asked, TrainingReport(loaded, out, talk, asked) as report:
+        last = None
+        for event in training.train(loaded, out, stop=lambda: bool(asked), done=report.scored):
+            report.watch(event)
+            last = event
+    if isinstance(last, Finished):
+        if last.reason == "interrupted":
+            raise typer.Exit(128 + (asked[0] if asked else signal.SIGTERM))
+        print_short_scores(talk, out)
+
+
+@contextmanager
+def interruptible() -> Iterator[list[int]]:
+    """SIGTERM and Ctrl-C ask the run to save and stop: they fill the list. A second Ctrl-C stops it at once."""
+    asked: list[int] = []
+
+    def ask(number: int, _: FrameType | None) -> None:
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked.append(number)
+
+    old = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        yield asked
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)

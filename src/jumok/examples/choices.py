@@ -1,0 +1,207 @@
+"""A context with several endings, one of which fits: SWAG's CSV, or JSONL."""
+
+import csv
+import io
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from itertools import count, takewhile
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from jumok.errors import DataError
+from jumok.examples import Split
+from jumok.examples.faults import Wrong, read_each, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.files import WindowedData
+from jumok.examples.objects import Object, as_json, as_object, is_object, read_objects
+from jumok.text.lines import as_line, read_lines, write_lines
+
+SHAPE = '{"context": "...", "endings": ["...", "..."], "label": 0}, the label being the place of the right ending'
+SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in train.csv of SWAG"
+SWAG_COLUMNS = ("sent1", "sent2", "ending0", "ending1", "label")
+FORMATS = "a .csv file as SWAG has them, or a .jsonl file (each also .gz)"
+_TO_CHOOSE = '{"context": "...", "endings": ["...", "..."]}'
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A context and several endings; `label` is the place of the one that fits, from 0, if that is known."""
+
+    context: str
+    """the beginning"""
+    endings: list[str]
+    """what may follow it"""
+    label: int | None = None
+    """the number of the right ending, from 0, if it is known"""
+    where: str = ""
+
+    @property
+    def gold(self) -> int:
+        """The label of an example that has to have one."""
+        if self.label is None:
+            raise DataError("it is not known which ending fits", where=self.where, hint=SHAPE, code="data.no_label")
+        return self.label
+
+    @classmethod
+    def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
+        """A mapping or JSON with `context` and `endings`, or a line with tabs between them."""
+        if isinstance(given, str):
+            context, *endings = given.split("\t")
+            if len(endings) >= 2 and not is_object(given):
+                return cls(context, endings, None, where)
+            if not given.lstrip().startswith("{") or (endings and not is_object(given)):
+                hint = f"a context and at least two endings with tabs between them, or {_TO_CHOOSE}"
+                what = f"{len(endings)} endings to choose from: {given[:60]!r}"
+                raise DataError(what, where=where, hint=hint, code="data.endings")
+        return cls._read(as_object(given, where=where, hint=_TO_CHOOSE), labelled=False)
+
+    @classmethod
+    def _read(cls, found: Object, *, labelled: bool) -> Self:
+        endings = found.texts("endings")
+        if len(endings) < 2:
+            raise found.error(f"{len(endings)} endings to choose from", code="data.endings")
+        label = found.whole("label") if labelled or "label" in found else None
+        if label is not None and not 0 <= label < len(endings):
+            if labelled:
+                what = f"the label is {label}, and there are {len(endings)} endings, from 0"
+                raise found.error(what, code="data.label")
+            label = None  # nobody looks at it
+        return cls(found.text("context"), endings, label, found.where)
+
+
+def read_choices(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Choice]:
+    """A CSV file as SWAG has them, or a JSONL file. Of labelled data, all examples have as many endings."""
+    suffix = suffix_of(path)
+    if suffix == "csv":
+        found = read_each(_swag_rows(path, labelled=labelled), partial(_swag_choice, labelled=labelled), wrong)
+    elif suffix == "jsonl":
+        found = read_objects(path, partial(Choice._read, labelled=labelled), hint=SHAPE, wrong=wrong)
+    else:
+        raise unknown_format("choices", path, FORMATS)
+    endings = 0
+    for choice in found:
+        endings = endings or len(choice.endings)
+        if labelled and len(choice.endings) != endings:
+            hint = f"{endings}, as many as the others of the file"
+            wrong(DataError(f"{len(choice.endings)} endings", where=choice.where, hint=hint, code="data.endings"))
+            continue
+        yield choice
+
+
+def _swag_choice(row: tuple[str, dict[str, str]], *, labelled: bool) -> Choice:
+    """Each ending begins as the second sentence does."""
+    where, cells = row
+    begin = f"{cells['sent2']} " if cells["sent2"] else ""
+    names = takewhile(cells.__contains__, (f"ending{i}" for i in count()))
+    endings = [begin + cells[name] for name in names]
+    labels = [str(i) for i in range(len(endings))]
+    label = cells.get("label", "")
+    if labelled and label not in labels:
+        hint = f"the place of the right ending, one of {', '.join(labels)}"
+        raise DataError(f"the label is {label!r}", where=where, hint=hint, code="data.label")
+    return Choice(cells["sent1"], endings, int(label) if label in labels else None, where)
+
+
+def _swag_rows(path: Path, *, labelled: bool) -> Iterator[tuple[str, dict[str, str]]]:
+    """The place of each row, and its cells by the names of their columns."""
+    csv.field_size_limit(sys.maxsize)  # a text may be of any length
+    rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
+    header: list[str] = []
+    first = 1  # line of the row
+    try:
+        for row in rows:
+            where = f"{path}:{first}"
+            first = rows.line_num + 1
+            if not header:
+                header = row
+                _check_header(header, where, labelled=labelled)
+            elif row and len(row) != len(header):
+                hint = f"{len(header)} as in the header"
+                raise DataError(f"{len(row)} columns", where=where, hint=hint, code="data.columns")
+            elif row:  # an empty line is none
+                yield where, dict(zip(header, row, strict=True))
+    except csv.Error as error:
+        where = f"{path}:{rows.line_num}"
+        raise DataError(f"not CSV: {error}", where=where, hint=SWAG, code="data.not_csv") from error
+
+
+def _check_header(header: list[str], where: str, *, labelled: bool) -> None:
+    wanted = [name for name in SWAG_COLUMNS if labelled or name != "label"]
+    if missing := ", ".join(name for name in wanted if name not in header):
+        raise DataError(f"no column {missing}", where=where, hint=SWAG, code="data.columns")
+    if several := ", ".join(name for name in dict.fromkeys(header) if name and header.count(name) > 1):
+        hint = "a name of its own for each"
+        raise DataError(f"more than one column {several}", where=where, hint=hint, code="data.columns")
+
+
+def write_choices(path: Path, examples: Iterable[Choice], *, wrong: Wrong = refuse) -> None:
+    """A CSV file as SWAG has them, in which all examples have as many endings, or a JSONL file (each also .gz)."""
+    suffix = suffix_of(path)
+    if suffix == "jsonl":
+        write_lines(path, say_each(examples, _json_line, wrong))
+        return
+    if suffix != "csv":
+        raise unknown_format("choices", path, FORMATS)
+    found = list(examples)
+    n = len(found[0].endings) if found else 2
+
+    def row(example: Choice) -> str:
+        _require_endings(example)
+        if len(example.endings) != n:
+            what, hint = f"{len(example.endings)} endings", f"{n}, as many as the first example, or a .jsonl file"
+            raise DataError(what, where=example.where, hint=hint, code="data.endings")
+        return _csv_row(
+            [example.context, "", *example.endings, "" if example.label is None else example.label], example
+        )
+
+    header = ",".join(["sent1", "sent2", *(f"ending{i}" for i in range(n)), "label"])
+    write_lines(path, [header, *say_each(found, row, wrong)])
+
+
+def _json_line(example: Choice) -> str:
+    _require_endings(example)
+    values: dict[str, Any] = {"context": example.context, "endings": example.endings}
+    return as_json(values | ({} if example.label is None else {"label": example.label}), example.where)
+
+
+def _require_endings(example: Choice) -> None:
+    if len(example.endings) < 2:
+        what = f"{len(example.endings)} endings to choose from"
+        raise DataError(what, where=example.where, hint="at least two", code="data.endings")
+
+
+def _csv_row(cells: list[str | int], example: Choice) -> str:
+    """Texts in quotes, in which a line break may stand."""
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(cells)
+    if "\r\n" in text.getvalue():
+        hint = "line breaks as LF, or a .jsonl file"
+        raise DataError("a line break as CR LF", where=example.where, hint=hint, code="data.line_break")
+    for line in text.getvalue().split("\n"):
+        as_line(line, example.where)  # or an error
+    return text.getvalue()
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChoiceData(WindowedData):
+    """Beginnings with several endings, one of which fits: SWAG's CSV files, or JSONL (.gz too).
+
+    A line of JSONL is `{"context": ..., "endings": [...], "label": ...}`, the label being the place of the ending
+    that fits, from 0.
+    """
+
+    kind: Literal["choices"] = "choices"
+
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Choice]:
+        return self._read(split, partial(read_choices, wrong=wrong), lambda example: example.context)
+
+    def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Choice] | None:
+        """A file to predict on, in a format of this data; None if it has lines as anybody may write them."""
+        return read_choices(path, labelled=False, wrong=wrong) if suffix_of(path) in ("csv", "jsonl") else None
+
+    def write(self, path: Path, examples: Iterable[Choice], *, wrong: Wrong = refuse) -> None:
+        write_choices(path, examples, wrong=wrong)
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        return self._identity(split, self.kind)

@@ -1,0 +1,148 @@
+"""Documents, read as streams of sentences.
+
+However large a file is, only a piece of a line is in memory. Sentences are stripped of white space; apart from that
+the text stays as it was written, headings included.
+"""
+
+import codecs
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import Literal
+
+from jumok.errors import DataError
+from jumok.examples.faults import Wrong, refuse, say_each
+from jumok.examples.tables import read_columns
+from jumok.text.lines import as_line, opened, write_lines
+from jumok.text.sentences import iter_spans
+
+DocumentFormat = Literal["blank_line", "line", "file"]
+_CHUNK = 1 << 16  # bytes to read at once
+_PIECE = 1 << 20  # characters: a longer line comes in pieces
+_LOOK_AHEAD = 4096  # characters after a sentence that may decide where it ends
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a document, or a line if lines are not split, and the place it was read from."""
+
+    text: str
+    first: bool
+    """whether it begins a document"""
+    where: str = ""
+
+
+def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator[Sentence]:
+    """The sentences of a file, or of all .txt and .txt.gz files below a folder in the order of their paths.
+
+    A document is what stands between blank lines ("blank_line"), a line ("line"), or a file ("file"). It ends with its
+    file at the latest, and has at least one sentence. A line is a sentence, or with `split` a paragraph of sentences.
+    Hidden files and folders, and links to folders, are skipped.
+    """
+    for file in text_files(path) if os.path.isdir(path) else [path]:
+        yield from _read_file(file, form, split)
+
+
+def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Sentence]:
+    """The sentences of a column of a TSV, in which each row is a document; empty rows are skipped."""
+    for where, (cell,) in read_columns(path, [column]):
+        first = True
+        for start, end in iter_spans(cell) if split else [(0, len(cell))]:
+            if text := cell[start:end].strip():
+                yield Sentence(text, first, where)
+                first = False
+
+
+def write_documents(path: Path, sentences: Iterable[Sentence], *, wrong: Wrong = refuse) -> None:
+    """A file (.gz too) with a sentence a line, and a blank line between documents."""
+    begins = False
+
+    def lines(sentence: Sentence) -> list[str]:
+        nonlocal begins
+        begins |= sentence.first  # also if its first sentence cannot be written
+        if not sentence.text.strip() or sentence.text != sentence.text.strip():
+            what = f"nothing but white space, or some around it: {sentence.text[:60]!r}"
+            raise DataError(what, where=sentence.where, hint="a sentence alone", code="data.white_space")
+        line = as_line(sentence.text, sentence.where)
+        apart, begins = [""] if begins else [], False
+        return [*apart, line]
+
+    found = [line for said in say_each(sentences, lines, wrong) for line in said]
+    write_lines(path, found[1:] if found[:1] == [""] else found)
+
+
+def text_files(folder: Path) -> list[Path]:
+    def refuse(error: OSError) -> None:
+        what = f"cannot be read: {error.strerror or error}"
+        hint = "a folder that you may read"
+        raise DataError(what, where=error.filename, hint=hint, code="data.unreadable") from error
+
+    files: list[Path] = []
+    for place, folders, names in os.walk(folder, onerror=refuse):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        visible = [name for name in names if not name.startswith(".")]
+        files += [Path(place, name) for name in visible if name.lower().endswith((".txt", ".txt.gz"))]
+    if not files:
+        hint = "files that end in .txt or .txt.gz"
+        raise DataError("no text files in this folder", where=folder, hint=hint, code="data.no_files")
+    return sorted(files)
+
+
+def _read_file(path: Path, form: DocumentFormat, split: bool) -> Iterator[Sentence]:
+    first = True
+    for number, pieces in groupby(_pieces(path), key=itemgetter(0)):
+        blank = True
+        for _, piece in pieces:
+            for start, end in iter_spans(piece) if split else [(0, len(piece))]:
+                if text := piece[start:end].strip():
+                    yield Sentence(text, first, f"{path}:{number}")
+                    first = blank = False
+        first |= form == "line" or (form == "blank_line" and blank)
+
+
+def _pieces(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines with their numbers; a long line comes in several pieces, which end where a sentence does."""
+    with opened(path) as stream:
+        number = 1
+        decoded = 0  # bytes of this line
+        data, text = b"", ""
+        while True:
+            chunk = stream.readline(_CHUNK)
+            if number == 1 and not decoded:
+                chunk = chunk.removeprefix(codecs.BOM_UTF8)
+            data += chunk
+            ends = not chunk or chunk.endswith(b"\n")
+            try:
+                # What is left over is the beginning of a character.
+                more, used = codecs.utf_8_decode(data, "strict", ends)
+            except UnicodeDecodeError as error:
+                raise DataError(
+                    f"byte 0x{data[error.start]:02x} is not valid UTF-8",
+                    where=f"{path}:{number}, byte {decoded + error.start + 1}",
+                    hint="a file that is UTF-8 throughout",
+                    code="data.encoding",
+                ) from None
+            text += more
+            decoded += used
+            data = data[used:]
+            if ends:
+                yield number, text
+                if not chunk:
+                    return
+                number, decoded, text = number + 1, 0, ""
+            elif len(text) >= _PIECE:
+                cut = _cut(text)
+                piece, text = text[:cut], text[cut:]
+                yield number, piece
+
+
+def _cut(text: str) -> int:
+    """Where to cut what was read of a line: where a sentence begins, else at white space, else at its end."""
+    # A generator: there may be half a million spans.
+    if begin := max((start for start, _ in iter_spans(text) if start <= len(text) - _LOOK_AHEAD), default=0):
+        return begin
+    words = text.rsplit(maxsplit=1)
+    return len(words[0]) if len(words) == 2 else len(text)

@@ -1,0 +1,204 @@
+"""What data in files has in common: how splits are held out of it, and how it is known by its bytes."""
+
+import hashlib
+import json
+import unicodedata
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import Field
+
+from jumok.config import Count, CountOrZero, Share
+from jumok.errors import DataError
+from jumok.examples import Split
+from jumok.examples.documents import text_files
+from jumok.examples.faults import Wrong, refuse
+
+Example = TypeVar("Example")
+LongRule = Literal["windows", "truncate", "refuse"]
+
+
+WindowSize = Annotated[int, Field(ge=5)]
+"""two texts with what frames them, a piece of each"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FileData:
+    """What all data in files has in common."""
+
+    dev_share: Share = 0.0
+    """without dev files: this share of the training examples, chosen by a hash of their text, is held out for dev"""
+    test_share: Share = 0.0
+    """the same for test; a text never stands on two sides"""
+    folds: CountOrZero = 0
+    """cross-validation: a hash of their text divides the training examples into so many parts, and one is test; where
+    texts have a label the parts have as many texts, and as nearly as can be the same share of every label"""
+    fold: Count | None = None
+    """which of the parts is test, from 1; the others are train, less dev_share of them; if not given, each in turn"""
+    max_len: Count = 256
+    """training examples with more pieces than this are left out, and counted"""
+    when_changed: Literal["refuse", "accept"] = "refuse"
+    """what to do when a run is resumed and its files are no longer the same"""
+
+    @property
+    def is_made(self) -> bool:
+        return False
+
+    def for_files(self, files: list[str]) -> Any:
+        """Data of the same kind, with these files for test and nothing else."""
+        nothing: dict[str, Any] = {
+            "train": [],
+            "dev": [],
+            "dev_share": 0.0,
+            "test_share": 0.0,
+            "folds": 0,
+            "fold": None,
+        }
+        return replace(self, test=files, **nothing)  # type: ignore[call-arg]
+
+    def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Any] | None:
+        """The examples of a file to predict on, if its name says that it is in a format of this data; None if its lines
+        are such as anybody may write."""
+        return None
+
+    def share(self, split: Split) -> float:
+        """How much of the training examples a split has; all of them are read for it, unless this is nothing."""
+        return {"train": 1.0, "dev": self.dev_share, "test": 1 / self.folds if self.fold else self.test_share}[split]
+
+    def _require_one_way(self, *, dev: bool, test: bool) -> None:
+        for split, files, share in (("dev", dev, self.dev_share), ("test", test, self.test_share)):
+            if files and share:
+                raise ValueError(f"{split} has files: {split}_share would take more out of the training data")
+        if self.dev_share + self.test_share >= 1:
+            raise ValueError("dev_share and test_share leave nothing to train on")
+        if self.folds == 1:
+            raise ValueError("folds must be at least 2, or 0 for no cross-validation")
+        if self.fold and self.fold > self.folds:
+            raise ValueError(f"fold must be a part of 1 to folds = {self.folds} (got {self.fold})")
+        if self.folds and (test or self.test_share):
+            raise ValueError("folds make the test data: test files and test_share would be another")
+
+    def _divided(self, split: Split) -> bool:
+        """Whether only some of what is read for a split belongs to it."""
+        return bool(self.share(split) and (self.dev_share or self.test_share or self.folds))
+
+    def _part(
+        self,
+        examples: Iterator[Example],
+        split: Split,
+        text: Callable[[Example], str],
+        dealt: Mapping[int, int] | None = None,
+    ) -> Iterator[Example]:
+        """Of all examples that are read for a split those that belong to it."""
+        if not self._divided(split):
+            return examples
+        return (example for example in examples if self._side(text(example), dealt) == split)
+
+    def _side(self, text: str, dealt: Mapping[int, int] | None = None) -> Split:
+        """`dealt` has the part of every text, if a hash alone does not decide it."""
+        if self.fold:
+            key = _fold_hash(text)
+            if (key % self.folds if dealt is None else dealt[key]) + 1 == self.fold:
+                return "test"
+        place = _hash(text) / 2**64
+        if place < self.test_share:
+            return "test"
+        return "dev" if place < self.test_share + self.dev_share else "train"
+
+    def _shares(self, split: Split) -> bytes:
+        """Part of the identity of data that is divided."""
+        shares: list[object] = [self.dev_share, self.test_share]
+        shares += [self.folds, self.fold] if self.folds else []
+        return json.dumps([split, *shares]).encode() if any(shares) else b""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ListedData(FileData):
+    """What data of one kind of file has in common: a list of files for each split."""
+
+    train: list[str] = field(default_factory=list)
+    """read in order"""
+    dev: list[str] = field(default_factory=list)
+    test: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._require_one_way(dev=bool(self.dev), test=bool(self.test))
+
+    def files(self, split: Split) -> list[str]:
+        return self.train if self.share(split) else {"train": self.train, "dev": self.dev, "test": self.test}[split]
+
+    def exists(self, split: Split) -> bool:
+        return bool(self.files(split))
+
+    def name(self, split: Split) -> str:
+        return ", ".join(self.files(split))
+
+    def _read(
+        self,
+        split: Split,
+        read: Callable[[Path], Iterator[Example]],
+        text: Callable[[Example], str],
+        label: Callable[[Example], str] | None = None,
+    ) -> Iterator[Example]:
+        """The examples of a split; their `text` decides on which side they are, and their `label`, if they have one."""
+        dealt = self._dealt(read, text, label) if label and self.fold and self._divided(split) else None
+        for file in self.files(split):
+            yield from self._part(read(Path(file)), split, text, dealt)
+
+    def _dealt(
+        self,
+        read: Callable[[Path], Iterator[Example]],
+        text: Callable[[Example], str],
+        label: Callable[[Example], str],
+    ) -> dict[int, int]:
+        """The part of every text: ordered by label and then by hash, they are dealt out like cards."""
+        labels: dict[int, str] = {}
+        with warnings.catch_warnings(action="ignore"):  # what cannot be read is told when it is read again
+            for example in (example for file in self.train for example in read(Path(file))):
+                labels.setdefault(_fold_hash(text(example)), label(example))
+        order = sorted(labels, key=lambda key: (labels[key], key))
+        return {key: place % self.folds for place, key in enumerate(order)}
+
+    def _identity(self, split: Split, *facts: object) -> bytes:
+        """`facts` are what decides how the files are read."""
+        return json.dumps(facts).encode() + b"".join(map(file_sha256, self.files(split))) + self._shares(split)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WindowedData(ListedData):
+    """What data has in common whose texts may be longer than a model reads at once."""
+
+    language: str = ""
+    max_len: WindowSize = 256
+    """the pieces that a model reads at once, those that frame them counted; `long_texts` says what becomes of more"""
+    long_texts: LongRule = "windows"
+    """a text of more than max_len pieces is read in windows that overlap, at its beginning only, or is an error; with
+    either of the first two, that of a relation is read once, near its two entities"""
+    stride: CountOrZero = 64
+    """pieces that neighbouring windows share, at most half of one: what is cut in one is whole in the other"""
+
+
+def file_sha256(file: str) -> bytes:
+    """The hash of a file, or of all text files in a folder, as a part of an identity."""
+    if (folder := Path(file)).is_dir():  # known by the names in it, wherever it stands
+        files = text_files(folder)
+        return b"".join(f"{path.relative_to(folder).as_posix()} ".encode() + file_sha256(str(path)) for path in files)
+    try:
+        with Path(file).open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest().encode() + b"\n"
+    except OSError as error:
+        raise DataError(f"file cannot be read: {error.strerror}", where=file, code="data.unreadable") from error
+
+
+def _fold_hash(text: str) -> int:
+    """Another hash than for the shares: dev is then drawn from all parts alike."""
+    return _hash(text, b"fold")
+
+
+def _hash(text: str, person: bytes = b"") -> int:
+    """64 bits, the same however the text is composed and whatever white space is around it."""
+    composed = unicodedata.normalize("NFC", text).strip()
+    return int.from_bytes(hashlib.blake2b(composed.encode(), digest_size=8, person=person).digest(), "big")

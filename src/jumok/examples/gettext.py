@@ -1,0 +1,218 @@
+"""Translations of software: gettext PO and MO files."""
+
+import os
+import re
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jumok.errors import DataError
+from jumok.text.lines import opened, read_lines, undecodable
+
+Message = tuple[str, str, str]
+"""a text, its translation, and the place they were read from"""
+
+
+def read_po(path: Path) -> Iterator[Message]:
+    """The finished translations of a gettext PO file: no header, nothing fuzzy, obsolete or empty."""
+    charset = "utf-8"
+    # The header may hold bytes of a charset that only its end declares, so a first look takes any byte.
+    header = next(_po_entries(path, "latin-1"), None)
+    if header and not any(header.texts("msgid")):
+        charset = _header_charset(header.texts("msgstr")[0], path)
+    for entry in _po_entries(path, charset):
+        if not entry.fuzzy:
+            yield from _message_pairs(entry.texts("msgid"), entry.texts("msgstr"), f"{path}:{entry.line}")
+
+
+def po_header(language: str) -> list[str]:
+    """The lines of the entry that a PO file begins with."""
+    said = [f"Language: {language}", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8"]
+    said.append("Content-Transfer-Encoding: 8bit")
+    return ['msgid ""', 'msgstr ""', *(f'"{_po_escaped(line)}\\n"' for line in said)]
+
+
+def po_entry(source: str, target: str, context: str = "") -> list[str]:
+    """The lines of a message, after an empty one; a context tells it from others of the same source."""
+    named = [f'msgctxt "{_po_escaped(context)}"'] if context else []
+    return ["", *named, f'msgid "{_po_escaped(source)}"', f'msgstr "{_po_escaped(target)}"']
+
+
+def read_mo(path: Path) -> Iterator[Message]:
+    """The translations of a compiled gettext MO file, but for the few that differ by system (<PRIu64>)."""
+    with opened(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+        if not size:
+            return
+
+        def bytes_at(offset: int, length: int) -> bytes:
+            # Checked before the read, which would else reserve whatever length a torn file claims.
+            if offset + length > size:
+                raise DataError(
+                    f"bytes {offset} to {offset + length} of a file of {size} bytes",
+                    where=path,
+                    hint="a whole MO file: compile it again",
+                    code="data.torn",
+                )
+            stream.seek(offset)
+            return stream.read(length)
+
+        def string_at(entry: int) -> bytes:
+            length, offset = struct.unpack(f"{order}2I", bytes_at(entry, 8))
+            return bytes_at(offset, length)
+
+        magic = bytes_at(0, min(4, size))
+        order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(magic)
+        if order is None:
+            raise DataError("not a gettext MO file", where=path, hint="a file that msgfmt compiled", code="data.not_mo")
+        revision, count, sources_at, targets_at = struct.unpack(f"{order}4I", bytes_at(4, 16))
+        if revision >> 16 > 1:
+            raise DataError(
+                f"unknown MO revision {revision >> 16}", where=path, hint="revision 0 or 1", code="data.mo_revision"
+            )
+
+        charset = "utf-8"
+        for index in range(count):
+            where = f"{path}, message {index + 1}"
+            source, target = string_at(sources_at + 8 * index), string_at(targets_at + 8 * index)
+            if not source:
+                charset = _header_charset(target.decode("latin-1"), path)
+            try:
+                message = source.decode(charset).split("\x04", 1)[-1]
+                forms = target.decode(charset)
+            except UnicodeDecodeError as error:
+                raise undecodable(error, charset, where) from None
+            yield from _message_pairs(message.split("\0"), forms.split("\0"), where)
+
+
+def _header_charset(header: str, path: Path) -> str:
+    """The charset that a gettext header declares: UTF-8 if it declares none, or still the template's word."""
+    declared = re.search(r"^content-type:.*\bcharset=\s*([^\s;]+)", header, re.IGNORECASE | re.MULTILINE)
+    if not declared or declared[1] == "CHARSET":
+        return "utf-8"
+    charset = declared[1]
+    try:
+        # Keywords and quotes are found before the text is understood, so ASCII must stay ASCII.
+        readable = 'msgid ""'.encode(charset) == b'msgid ""'
+    except (LookupError, ValueError):
+        readable = False
+    if not readable:
+        raise DataError(
+            f'charset "{charset}" cannot be read', where=path, hint="charset=UTF-8 in the header", code="data.encoding"
+        )
+    return charset
+
+
+def _message_pairs(sources: Sequence[str], targets: Sequence[str], where: str) -> Iterator[Message]:
+    """The singular with the first form and the plural, if there is one, with the last form."""
+    if sources[0]:
+        for source, target in zip(sources, (targets[0], targets[-1]), strict=False):
+            if source and target:
+                yield source, target, where
+
+
+@dataclass(slots=True)
+class _PoEntry:
+    fuzzy: bool
+    line: int = 0
+    fields: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def texts(self, prefix: str) -> list[str]:
+        return ["".join(pieces) for name, pieces in self.fields if name.startswith(prefix)]
+
+
+_PO_LINE = re.compile(r'((?:msgctxt|msgid_plural|msgid|msgstr)(?:\[[0-8]\])?)?\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
+
+
+_PO_NEXT: dict[str, tuple[str, ...]] = {
+    "": ("msgctxt", "msgid"),
+    "msgctxt": ("msgid",),
+    "msgid": ("msgstr", "msgid_plural"),
+    "msgid_plural": ("msgstr[0]",),
+    "msgstr": ("msgctxt", "msgid"),
+    # No language has more than six plural forms.
+    **{f"msgstr[{n}]": ("msgctxt", "msgid", f"msgstr[{n + 1}]") for n in range(9)},
+}
+
+
+_PO_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+_PO_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{1,2})+)|\\(.)")
+
+
+_PO_CONTROL = dict(zip('abfnrtv"\\', '\a\b\f\n\r\t\v"\\', strict=True))
+
+
+_PO_LETTERS = {character: letter for letter, character in _PO_CONTROL.items()}
+
+
+def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
+    """Every entry that is not obsolete, the header and fuzzy ones too, as soon as the next one begins."""
+    entry: _PoEntry | None = None
+    fuzzy = False
+    for number, line in enumerate(read_lines(path, charset=charset), start=1):
+        line = line.strip()
+        if line.startswith("#~"):
+            fuzzy = False  # the flag was that of the obsolete entry
+        elif line.startswith("#,"):
+            fuzzy |= "fuzzy" in (flag.strip() for flag in line[2:].split(","))
+        if not line or line.startswith("#"):
+            continue
+        parts = _PO_LINE.fullmatch(line)
+        if not parts:
+            raise DataError(
+                "not a line of a PO file",
+                where=f"{path}:{number}",
+                hint='a keyword and a "quoted string"',
+                code="data.not_po",
+            )
+        name, strings = parts.groups()
+        last = entry.fields[-1][0] if entry else ""
+        if not (name in _PO_NEXT[last] if name else last):
+            raise DataError(
+                f"{name or 'a string'} after {last or 'no keyword'}",
+                where=f"{path}:{number}",
+                hint=" or ".join(_PO_NEXT[last]),
+                code="data.not_po",
+            )
+        if entry is None or name == "msgctxt" or (name == "msgid" and last != "msgctxt"):
+            if entry:
+                yield entry
+            entry, fuzzy = _PoEntry(fuzzy), False
+        if name:
+            entry.fields.append((name, []))
+        if name == "msgid":
+            entry.line = number
+        for string in _PO_STRING.findall(strings):
+            entry.fields[-1][1].append(_po_unescaped(string, charset, f"{path}:{number}"))
+    if entry:
+        if not entry.fields[-1][0].startswith("msgstr"):
+            raise DataError(
+                "the last entry has no msgstr", where=f"{path}:{number}", hint="a whole PO file", code="data.torn"
+            )
+        yield entry
+
+
+def _po_escaped(text: str) -> str:
+    return "".join(f"\\{_PO_LETTERS[character]}" if character in _PO_LETTERS else character for character in text)
+
+
+def _po_unescaped(string: str, charset: str, where: str) -> str:
+    def meaning(escape: re.Match[str]) -> str:
+        if escape[2]:
+            return _PO_CONTROL[escape[2]]
+        # Octal and hex escapes are bytes: a whole run of them may make one character.
+        codes = escape[1].split("\\")[1:]
+        return bytes(int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in codes).decode(charset)
+
+    try:
+        return _PO_ESCAPE.sub(meaning, string)
+    except (KeyError, ValueError):
+        raise DataError(
+            f'a wrong escape in "{string}"',
+            where=where,
+            hint='\\n \\t \\" \\\\ and the like, or bytes as \\351 or \\xe9; a backslash is \\\\',
+            code="data.escape",
+        ) from None

@@ -1,0 +1,209 @@
+"""What kind of data a file holds: told by its name, the header of a table or the first object of a JSON file."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from jumok.errors import DataError, InputError
+from jumok.examples import choices, questions, relations, spans
+from jumok.examples.choices import SWAG_COLUMNS, ChoiceData
+from jumok.examples.labelled import LabelledData, are_numbers, number_of
+from jumok.examples.objects import Object, parse_object
+from jumok.examples.pairs import ParallelData
+from jumok.examples.plain import DocumentData
+from jumok.examples.questions import QuestionData
+from jumok.examples.relations import RelationData
+from jumok.examples.spans import TaggedData
+from jumok.findings import Finding, finding
+from jumok.text.lines import read_lines
+
+SHAPES = {
+    "texts with spans": spans.SHAPE,
+    "relations": relations.SHAPE,
+    "choices": choices.SHAPE,
+    "questions": questions.SHAPE,
+    "SWAG": choices.SWAG,
+}
+OneTextFile = LabelledData | TaggedData | RelationData | QuestionData | ChoiceData | DocumentData
+
+# The columns of a text, of a second one if there are pairs, and of their labels; more columns before fewer of them.
+_TABLES = (
+    ("text_a", "text_b", "label"),
+    ("sentence1", "sentence2", "label"),  # RTE and WNLI of GLUE
+    ("sentence1", "sentence2", "gold_label"),  # MNLI
+    ("sentence1", "sentence2", "score"),  # STS-B
+    ("question", "sentence", "label"),  # QNLI
+    ("question1", "question2", "is_duplicate"),  # QQP
+    ("#1 String", "#2 String", "Quality"),  # MRPC
+    ("text", None, "label"),
+    ("sentence", None, "label"),  # SST-2
+)
+_COLA = ["source", "label", "mark", "sentence"]  # has no header
+_NAME = re.compile(r"[#A-Za-z_][\w #-]{0,30}", re.ASCII)
+_LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2}(?:[-_]\w+)?)(?:\.gz)?$", re.IGNORECASE)
+_LOOKED_AT = 20  # lines of a file: the first of JSONL may be the one that is damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Guess:
+    """Files as training data, and what was assumed."""
+
+    data: Any
+    task: dict[str, Any] = field(default_factory=dict)
+    """keys of [task] that are not the default"""
+    notes: tuple[Finding, ...] = ()
+
+
+def guess_data(
+    files: Sequence[Path],
+    source: str | None = None,
+    target: str | None = None,
+    columns: tuple[str, str] | None = None,
+) -> Guess:
+    """One file, or two line-aligned ones, as training data."""
+    names = [str(path) for path in files]
+    suffix = names[0].lower().removesuffix(".gz").rpartition(".")[2] if len(files) == 1 else ""
+    if suffix == "tmx" and not (source and target):
+        raise DataError(
+            "a TMX file may hold many languages: which two are wanted?",
+            where=files[0],
+            hint="--source and --target, e.g. --source en --target ko",
+            code="data.languages",
+        )
+    if columns and suffix != "tsv":
+        where = ", ".join(names)
+        raise InputError("--columns names columns of a TSV", where=where, hint="one .tsv file", code="input.columns")
+    one_text = None if columns else _one_text_of(files[0], suffix, source or "")
+    if one_text and target:
+        hint = "--source alone, for their language"
+        raise InputError("these texts have no target", where=files[0], hint=hint, code="input.no_target")
+    if isinstance(one_text, LabelledData):
+        return _table(files[0], one_text)
+    if one_text:
+        return Guess(one_text)
+    # Line-aligned files are usually named after their languages; other names match no rule for a language.
+    guesses = [_LANGUAGE_SUFFIX.search(path.name) for path in files] if len(files) == 2 else [None, None]
+    left, right = (guess[1] if guess else name for guess, name in zip(guesses, ("source", "target"), strict=True))
+    return Guess(ParallelData(source=source or left, target=target or right, train=[names], columns=columns))
+
+
+def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
+    """The data of any file but parallel text; None for a table without labels, which holds pairs."""
+    train = [str(path)]
+    match suffix:
+        case "txt":
+            return DocumentData(train=train, language=language)
+        case "conll" | "iob" | "iob2" | "bio":
+            return TaggedData(train=train, language=language)
+        case "tsv":
+            rows = [line.split("\t") for line in islice(_lines(path), _LOOKED_AT)]
+            for text, pair, label in _TABLES if rows else ():
+                if {text, pair or text, label} <= set(rows[0]):
+                    skip = ["-"] if label == "gold_label" else []  # where the annotators did not agree
+                    return LabelledData(
+                        train=train, language=language, text=text, pair=pair, label=label, skip_labels=skip
+                    )
+            if rows and len(rows[0]) == 4 and rows[0][1] in ("0", "1") and rows[0][2] in ("", "*"):
+                return LabelledData(train=train, text="sentence", header=_COLA, language=language)
+            _refuse_unknown_header(path, rows)
+        case "csv":
+            try:
+                header = next(csv.reader(_lines(path)), [])
+            except csv.Error as error:
+                where, hint = f"{path}:1", SHAPES["SWAG"]
+                raise InputError(f"not CSV: {error}", where=where, hint=hint, code="data.not_csv") from error
+            if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
+                hint = f"{SHAPES['SWAG']}; for other tables, a .tsv file with a header such as text and label"
+                what = f"unknown kind of CSV: no column {missing}"
+                raise InputError(what, where=path, hint=hint, code="data.unknown_shape")
+            return ChoiceData(train=train, language=language)
+        case "jsonl":
+            return _lines_of_objects(path)(train=train, language=language)
+        case "json":
+            _require_squad(path)
+            return QuestionData(train=train, language=language)
+    return None
+
+
+def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
+    """Pairs have no header; more than two names are one, and so is a name above numbers."""
+    first, *others = rows or [[]]
+    above_numbers = (
+        number_of(name) is None and all(len(row) > i and number_of(row[i]) is not None for row in others)
+        for i, name in enumerate(first)
+    )
+    if len(others) > 1 and any(above_numbers) or len(first) > 2 and all(map(_NAME.fullmatch, first)):
+        known = "; ".join(", ".join(filter(None, names)) for names in _TABLES)
+        raise InputError(
+            f"this looks like a header: {', '.join(first)}",
+            where=f"{path}:1",
+            hint="a recipe whose [data] names the columns (jumok doctor RECIPE), --columns SOURCE,TARGET for"
+            f" translations, or a header with one of these: {known}",
+            code="data.unknown_header",
+        )
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Lines in any encoding: column names and keys are ASCII, and what is not UTF-8 is reported later."""
+    return read_lines(path, charset="latin-1")
+
+
+def _table(path: Path, data: LabelledData) -> Guess:
+    """A table; all of its labels tell whether they are numbers."""
+    rows = (line.split("\t") for line in _lines(path))
+    column = (data.header or next(rows, [data.label])).index(data.label)
+    if not are_numbers(row[column].strip() for row in rows if len(row) > column):
+        return Guess(data)
+    message = "The labels are read as numbers, because there are many different ones, with fractions. If they are"
+    message += ' classes, say so in a recipe: task.predicts = "class".'
+    return Guess(data, {"predicts": "number"}, (finding("data.kind", "note", 0, 1, message),))
+
+
+def _lines_of_objects(path: Path) -> type[RelationData | TaggedData | ChoiceData]:
+    """Told by the first line of a JSONL file that is an object."""
+    found: Object | None = None
+    trouble: DataError | None = None
+    lines = ((number, line) for number, line in enumerate(_lines(path), start=1) if line.strip())
+    for (number, line), _ in zip(lines, range(_LOOKED_AT), strict=False):
+        try:
+            found = parse_object(line, where=f"{path}:{number}", hint="a line of JSONL is an object in braces")
+            break
+        except DataError as error:
+            trouble = trouble or error
+    if found is None:
+        raise trouble or DataError("the file is empty", where=path, hint=_known_shapes(), code="data.empty")
+    if "head" in found and "tail" in found:
+        return RelationData
+    if "spans" in found or "entities" in found:
+        return TaggedData
+    if "endings" in found:
+        return ChoiceData
+    keys = ", ".join(f'"{key}"' for key in found.values)
+    what = f"unknown kind of JSONL: it has {keys or 'no keys'}"
+    raise InputError(what, where=found.where, hint=_known_shapes(), code="data.unknown_shape")
+
+
+def _require_squad(path: Path) -> None:
+    lines = _lines(path)
+    first, more = next(lines, ""), "\n".join(lines)
+    try:
+        whole = parse_object(f"{first}\n{more}", where=str(path), hint=SHAPES["questions"])
+    except DataError:
+        parse_object(first, where=f"{path}:1", hint=SHAPES["questions"])  # one object per line is JSONL
+        what, hint = "one object per line is JSONL", "a name that ends in .jsonl"
+        raise InputError(what, where=path, hint=hint, code="data.not_json") from None
+    if "data" not in whole:
+        keys = ", ".join(f'"{key}"' for key in whole.values)
+        what = f"unknown kind of JSON: it has {keys or 'no keys'}"
+        raise InputError(what, where=path, hint=_known_shapes(), code="data.unknown_shape")
+
+
+def _known_shapes() -> str:
+    lines = [f"{name}: {shape}" for name, shape in SHAPES.items() if name not in ("questions", "SWAG")]
+    return "\n    ".join(
+        ["one of these, or a .tsv file with a header", *lines, f"in a .json file {SHAPES['questions']}"]
+    )

@@ -1,0 +1,244 @@
+"""A text, or a pair of texts, with a label: a class, several labels or a number."""
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import isfinite
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from jumok.errors import DataError
+from jumok.examples import Split
+from jumok.examples.faults import Wrong, read_each, read_some, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.files import WindowedData
+from jumok.examples.objects import as_object
+from jumok.examples.tables import as_row, read_columns
+from jumok.text.lines import read_lines, write_lines
+from jumok.text.normalise import clean_label
+
+SHAPE = '{"text": "..."}, with "pair" for a second text and "label" for what is known of it'
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""a label that is a number: Python's own rule also takes 1_000 and other scripts' digits"""
+MANY_NUMBERS = 10
+"""different ones; fewer may be the names of classes"""
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """A text, or two; its label, if that is known; and the place it was read from."""
+
+    text: str
+    """the text, or the first of two"""
+    pair: str | None = None
+    """the second of two texts"""
+    label: str | None = None
+    """what is known of it: a class, several labels with a separator between them, or a number"""
+    where: str = ""
+
+    @property
+    def gold(self) -> str:
+        """The label of an example that has to have one."""
+        if self.label is None:
+            raise DataError("this text has no label", where=self.where, hint="a label", code="data.no_label")
+        return self.label
+
+    @classmethod
+    def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
+        """A mapping, or a line in which a tab separates two texts."""
+        if isinstance(given, str):
+            text, tab, second = given.partition("\t")
+            return cls(text, second if tab else None, None, where)
+        found = as_object(given, where=where, hint=SHAPE)
+        pair = found.text("pair") if "pair" in found else None
+        return cls(found.text("text"), pair, _label(given.get("label")), where)
+
+
+def _label(given: object) -> str | None:
+    """A label or a number of somebody's JSON; None for anything else."""
+    if isinstance(given, bool) or not isinstance(given, str | int | float):
+        return None
+    return clean_label(str(given)) or None
+
+
+def number_of(label: str) -> float | None:
+    """The value of a label that is a number; NaN and infinity too, which training refuses."""
+    try:
+        value = float(label)
+    except ValueError:
+        return None
+    return value if NUMBER.fullmatch(label) or not isfinite(value) else None
+
+
+def are_numbers(labels: Iterable[str]) -> bool:
+    """Whether labels look like values rather than classes named by numbers: many different ones, with fractions.
+
+    One in twenty need not be a number: such a column has faults rather than classes.
+    """
+    counts = Counter(labels)
+    values = {label: number_of(label) for label in counts}
+    wrong = sum(n for label, n in counts.items() if values[label] is None)
+    found = {value for value in values.values() if value is not None and isfinite(value)}
+    return wrong <= counts.total() / 20 and len(found) >= MANY_NUMBERS and any(value % 1 for value in found)
+
+
+def read_labelled(
+    path: Path,
+    *,
+    text: str,
+    label: str,
+    pair: str | None = None,
+    header: Sequence[str] | None = None,
+    skip: Collection[str] = (),
+    labelled: bool = True,
+    wrong: Wrong = refuse,
+) -> Iterator[Labelled]:
+    """A TSV whose header names the columns; quotes mean nothing, a cell is what stands between two tabs.
+
+    `header` names the columns of a file that has no header line; rows with a label of `skip` are left out. If they need
+    not be `labelled`, no row is: the column of the label may be missing or empty.
+    """
+    names = [text, *([] if pair is None else [pair])]
+    n = len(names)
+    if labelled or [*(header or _first_row(path))].count(label) == 1:
+        names.append(label)
+    left_out = {*map(clean_label, skip)} if labelled else set()
+
+    def read(row: tuple[str, list[str]]) -> Labelled:
+        where, cells = row
+        answer = clean_label("".join(cells[n:]))
+        if labelled and not answer:
+            hint = f"a label in the column {label}"
+            raise DataError("an empty label", where=where, hint=hint, code="data.no_label")
+        return Labelled(cells[0], None if pair is None else cells[1], answer or None, where)
+
+    rows = read_columns(path, names, header=header, wrong=wrong)
+    return read_each((row for row in rows if clean_label("".join(row[1][n:])) not in left_out), read, wrong)
+
+
+def write_labelled(
+    path: Path,
+    examples: Iterable[Labelled],
+    *,
+    text: str = "text",
+    pair: str = "pair",
+    label: str = "label",
+    header: Sequence[str] | None = None,
+    suffixes: Collection[str] = (),
+    wrong: Wrong = refuse,
+) -> None:
+    """A TSV with the columns that the examples have; a tab or a line break inside a text cannot be written.
+
+    `header` names all columns of a file without a header line; `suffixes` may stand in the place of .tsv.
+    """
+    if suffix_of(path) not in ("tsv", *suffixes):
+        raise unknown_format("labelled texts", path, "a .tsv file (also .tsv.gz)")
+    found = list(examples)
+    pairs = any(example.pair is not None for example in found)
+    names = [text, *([pair] if pairs else []), *([label] if any(example.label for example in found) else [])]
+    columns = [*(header or names)]
+    first = True
+
+    def row(example: Labelled) -> str:
+        nonlocal first
+        if pairs and example.pair is None:
+            what = "one text, where others are two"
+            raise DataError(what, where=example.where, hint="texts, or pairs of texts", code="data.pair")
+        cells = {text: example.text, pair: example.pair or "", label: example.label or ""}
+        line = as_row([cells.get(name, "") if name in names else "" for name in columns], example.where)
+        if header and first and line == "\t".join(columns):
+            what = "the first row would be a header, and the file has none"
+            raise DataError(what, where=example.where, hint="another example first", code="data.columns")
+        first = False
+        return line
+
+    rows = say_each(found, row, wrong)
+    write_lines(path, rows if header else ["\t".join(columns), *rows])
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabelledData(WindowedData):
+    """Texts, or pairs of texts, with a label: TSV files (.gz too) whose header names the columns."""
+
+    kind: Literal["labelled"] = "labelled"
+    text: str = "text"
+    """the column of the text"""
+    pair: str | None = None
+    """the column of the second text, if there is one"""
+    label: str = "label"
+    """the column of the label"""
+    header: list[str] | None = None
+    """names of the columns of files that have no header line, all of them in order"""
+    skip_labels: list[str] = field(default_factory=list)
+    """rows with one of these labels are left out, such as "-" where the annotators of SNLI did not agree"""
+    when_wrong: Literal["refuse", "skip"] = "refuse"
+    """a row without a label, or with other columns than the header, is an error, or left out and counted in a note"""
+    separator: str = "|"
+    """stands between the labels of a text that has several, and alone where it has none; used by
+    task.predicts = "labels" """
+
+    def __post_init__(self) -> None:
+        self._require_one_way(dev=bool(self.dev), test=bool(self.test))
+        if self.label in (self.text, self.pair):
+            raise ValueError(f"label must be another column than what is read (got {self.label!r})")
+        if not self.separator.strip():
+            raise ValueError("separator must be something else than white space, which labels may have")
+
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Labelled]:
+        columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
+        read = partial(columns, skip=self.skip_labels)
+        some = partial(read_some, read) if self.when_wrong == "skip" and wrong is refuse else partial(read, wrong=wrong)
+        return self._read(split, some, lambda example: example.text, lambda example: example.gold)
+
+    def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Labelled] | None:
+        """A file to predict on, if it is a table; None if it has a line for each text.
+
+        A table has a header of its own, as the test files of GLUE have, or the columns of files without one.
+        """
+        suffix = _suffix(path.name)
+        if suffix != "tsv" and suffix not in map(_suffix, self.train):
+            return None
+        names = [self.text, *([] if self.pair is None else [self.pair])]
+        first = _first_row(path)
+        columns = partial(read_labelled, path, text=self.text, label=self.label, pair=self.pair)
+        read = partial(columns, labelled=False, wrong=wrong)
+        if {*names} <= {*first}:
+            return read()
+        if self.header and len(first) == len(self.header):
+            return read(header=self.header)
+        if len(first) <= len(names):
+            return None
+        raise DataError(
+            f"a table of {len(first)} columns: {', '.join(first)[:60]}",
+            where=f"{path}:1",
+            hint=f"a header with {' and '.join(names)}, as in the training data; or one text a line and nothing else",
+            code="data.columns",
+        )
+
+    def write(self, path: Path, examples: Iterable[Labelled], *, wrong: Wrong = refuse) -> None:
+        """A table with the columns of this data; the name ends in .tsv, or as those of the training files do."""
+        write_labelled(
+            path,
+            examples,
+            text=self.text,
+            pair=self.pair or "pair",
+            label=self.label,
+            header=self.header,
+            suffixes={*map(_suffix, self.train)},
+            wrong=wrong,
+        )
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        # What was not always there counts only where it is used: older corpora are still known.
+        later: list[object] = [self.header, self.skip_labels, *(["skip"] if self.when_wrong == "skip" else [])]
+        later += ["dealt"] if self.folds else []
+        return self._identity(split, self.kind, self.text, self.pair, self.label, *(later if any(later) else []))
+
+
+def _first_row(path: Path) -> list[str]:
+    return next(read_lines(path), "").split("\t")
+
+
+def _suffix(name: str) -> str:
+    return name.lower().removesuffix(".gz").rpartition(".")[2]

@@ -1,0 +1,1 @@
+"""Examples that are made: exact, without end, and small enough to learn in a minute."""

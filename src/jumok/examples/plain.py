@@ -1,0 +1,162 @@
+"""Plain text: lines, or documents."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain, groupby
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from jumok.errors import DataError
+from jumok.examples import Split
+from jumok.examples.documents import DocumentFormat, Sentence, read_document_column, read_documents, write_documents
+from jumok.examples.faults import Wrong, refuse, say_each, unknown_format
+from jumok.examples.files import ListedData
+from jumok.examples.objects import as_object
+from jumok.text.lines import as_line, read_lines, write_lines
+
+SENTENCE_RULES = 1  # another number when text/sentences.py splits in another way
+
+BEGINNING = 1000  # characters of a document that decide its side: many share a heading, and one may be beyond memory
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text, or a pair of texts, and the place it was read from."""
+
+    text: str
+    """the text, or the first of two"""
+    pair: str | None = None
+    """the second of two texts"""
+    where: str = ""
+
+    @classmethod
+    def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
+        """A line is the text as it is; a mapping has `text`, and may have `pair`."""
+        if isinstance(given, str):
+            return cls(given, None, where)
+        found = as_object(given, where=where, hint='{"text": "..."}')
+        return cls(found.text("text"), found.text("pair") if "pair" in found else None, where)
+
+
+def read_texts(path: Path) -> Iterator[Text]:
+    """A file of plain text (.gz too), a line a text."""
+    return (Text(line, None, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1))
+
+
+def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
+    """A file of plain text (.gz too), a line a text."""
+
+    def line(example: Text) -> str:
+        if example.pair is not None:
+            hint = "one text a line"
+            raise DataError("a line is one text, and this is a pair", where=example.where, hint=hint, code="data.pair")
+        return as_line(example.text, example.where)
+
+    write_lines(path, say_each(examples, line, wrong))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TextData(ListedData):
+    """Plain text, a line an example (.gz too)."""
+
+    kind: Literal["text"] = "text"
+    language: str = ""
+
+    @property
+    def split_sentences(self) -> bool:
+        return False
+
+    def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Text]:
+        """Any line is a text, so that `wrong` is never called."""
+        return self._read(split, read_texts, lambda line: line.text)
+
+    def sentences(self, split: Split, *, seed: int) -> Iterator[Sentence]:
+        """Each line as a document of its own."""
+        return (Sentence(line.text, True, line.where) for line in self.read(split, seed=seed))
+
+    def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
+        """Texts to predict on come as plain lines."""
+        return None
+
+    def write(self, path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
+        write_plain(path, examples, wrong=wrong)
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        return self._identity(split, self.kind)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class DocumentData(ListedData):
+    """Documents in text files (.gz too) or folders of them."""
+
+    kind: Literal["documents"] = "documents"
+    language: str = ""
+    format: DocumentFormat = "blank_line"
+    """how documents stand in a file: separated by blank lines, one a line, or one a file"""
+    split_sentences: bool = True
+    """cut lines into sentences; otherwise a line is one"""
+    column: str | None = None
+    """of tables (.tsv) among the files: the column of the texts, a document a row"""
+
+    def __post_init__(self) -> None:
+        super(DocumentData, self).__post_init__()
+        tables = any(map(_is_table, [*self.train, *self.dev, *self.test]))
+        if tables != (self.column is not None):
+            raise ValueError("column names the texts of tables (.tsv): it goes with them, and they with it")
+
+    def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
+        for file in self.files(split):
+            if self.column is not None and _is_table(file):
+                found = read_document_column(Path(file), self.column, split=self.split_sentences)
+            else:
+                found = read_documents(Path(file), self.format, split=self.split_sentences)
+            yield from self._documents(found, split) if self._divided(split) else found
+
+    def sentences(self, split: Split, *, seed: int) -> Iterator[Sentence]:
+        return self.read(split, seed=seed)
+
+    def identity(self, split: Split, *, seed: int) -> bytes:
+        later: list[object] = [self.column] if self.column is not None else []
+        later += [BEGINNING] if self._divided(split) else []
+        return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
+
+    def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
+        """Texts to predict on come as plain lines."""
+        return None
+
+    def write(self, path: Path, examples: Iterable[Text | Sentence], *, wrong: Wrong = refuse) -> None:
+        """Texts as plain lines; sentences as documents with blank lines between them."""
+        if self.format != "blank_line" or _is_table(path.name):
+            raise unknown_format("documents", path, 'format = "blank_line", and a name that does not end in .tsv')
+        found = list(examples)
+        if sentences := [example for example in found if isinstance(example, Sentence)]:
+            write_documents(path, sentences, wrong=wrong)
+        else:
+            write_plain(path, [example for example in found if isinstance(example, Text)], wrong=wrong)
+
+    def _documents(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
+        """Of all documents those that belong to a split."""
+        number = 0
+
+        def document_of(sentence: Sentence) -> int:
+            nonlocal number
+            number += sentence.first
+            return number
+
+        for _, document in groupby(sentences, document_of):
+            yield from self._document(document, split)
+
+    def _document(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
+        """A document, if it belongs to a split: its beginning decides."""
+        begun, text = [], ""
+        for sentence in sentences:
+            begun.append(sentence)
+            text += unicodedata.normalize("NFC", sentence.text) + " "  # or its composition would decide where to cut
+            if len(text) > BEGINNING:
+                break
+        return chain(begun, sentences) if self._side(text[:BEGINNING]) == split else iter(())
+
+
+def _is_table(file: str) -> bool:
+    return file.lower().removesuffix(".gz").endswith(".tsv")

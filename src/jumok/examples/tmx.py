@@ -1,0 +1,114 @@
+"""The translation units of a TMX file, from its bytes, and the lines of one."""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from xml.parsers import expat
+from xml.sax.saxutils import escape, quoteattr
+
+from jumok.errors import DataError
+from jumok.version import __version__
+
+_MARKUP = {"bpt", "ept", "ph", "it", "ut"}
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class TmxUnits:
+    """Takes the bytes of a TMX file and gives (source, target, line of the unit).
+
+    On expat itself and not on ElementTree, whose fast parser has no hook that sees a DTD before it is obeyed.
+    """
+
+    def __init__(self, path: Path, source: str, target: str) -> None:
+        self._path = path
+        self._wanted = [language.lower().replace("_", "-") for language in (source, target)]
+        self._language: str | None = None
+        self._line = 0
+        self._texts: dict[str, str] = {}
+        self._pieces: list[str] = []
+        # For each open element from <seg> on: whether its text is for the reader. Empty outside of a <seg>.
+        self._translatable: list[bool] = []
+        self._pairs: list[tuple[str, str, int]] = []
+        self._parser = expat.ParserCreate()
+        self._parser.buffer_text = True
+        self._parser.StartDoctypeDeclHandler = self._doctype
+        self._parser.SkippedEntityHandler = self._unknown_entity
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._finish
+        self._parser.CharacterDataHandler = self._text
+
+    def feed(self, chunk: bytes, *, last: bool = False) -> list[tuple[str, str, int]]:
+        """The pairs that these bytes complete."""
+        try:
+            self._parser.Parse(chunk, last)
+        except expat.ExpatError as error:
+            what = expat.ErrorString(error.code)
+            code = "data.entity" if what == expat.errors.XML_ERROR_UNDEFINED_ENTITY else "data.not_xml"
+            raise self._wrong(f"malformed XML: {what}", "a whole file", code=code) from error
+        except (LookupError, ValueError) as error:
+            raise self._wrong(
+                f"the encoding cannot be read: {error}", "a file in UTF-8", code="data.encoding"
+            ) from error
+        pairs, self._pairs = self._pairs, []
+        return pairs
+
+    def _wrong(self, what: str, hint: str, *, code: str) -> DataError:
+        return DataError(what, where=f"{self._path}:{self._parser.CurrentLineNumber}", hint=hint, code=code)
+
+    def _doctype(self, name: str, system: str | None, public: str | None, own_declarations: bool) -> None:
+        if own_declarations:
+            raise self._wrong(
+                "the file declares a DTD of its own", "at most a plain <!DOCTYPE tmx ...>", code="data.dtd"
+            )
+
+    def _unknown_entity(self, name: str, is_parameter: bool) -> None:
+        raise self._wrong(f"unknown entity &{name};", "the character itself, or its number: &#160;", code="data.entity")
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        if self._translatable:
+            self._translatable.append(name == "sub" or (self._translatable[-1] and name not in _MARKUP))
+        elif name == "tu":
+            self._texts, self._line = {}, self._parser.CurrentLineNumber
+        elif name == "tuv":
+            tag = attributes.get("xml:lang", attributes.get("lang", "")).lower().replace("_", "-")
+            fitting = (wanted for wanted in self._wanted if f"{tag}-".startswith(f"{wanted}-"))
+            # The closest wins, so that "pt" and "pt-br" can be two languages.
+            self._language = max(fitting, key=len, default=None)
+        elif name == "seg" and self._language:
+            self._pieces, self._translatable = [], [True]
+
+    def _text(self, text: str) -> None:
+        if self._translatable and self._translatable[-1]:
+            self._pieces.append(text)
+
+    def _finish(self, name: str) -> None:
+        if self._translatable:
+            self._translatable.pop()
+            if not self._translatable and self._language:
+                self._texts.setdefault(self._language, "".join(self._pieces))
+        elif name == "tuv":
+            self._language = None
+        elif name == "tu":
+            source, target = (self._texts.get(language) for language in self._wanted)
+            if source and target:
+                self._pairs.append((source, target, self._line))
+
+
+def tmx_unit(texts: Iterable[tuple[str, str]], where: str) -> str:
+    """A text in several languages, each with the language's code; a character that XML cannot have is a DataError."""
+    found = []
+    for language, text in texts:
+        if wrong := _NOT_XML.search(text):
+            what = f"XML cannot have U+{ord(wrong[0]):04X}, character {wrong.start()} of {text[:60]!r}"
+            raise DataError(what, where=where, hint="a text without it, or a .tsv file", code="data.encoding")
+        seg = escape(text, {"\r": "&#13;"})
+        found.append(f"<tuv xml:lang={quoteattr(language)}><seg>{seg}</seg></tuv>")
+    return f"<tu>{''.join(found)}</tu>"
+
+
+def tmx_lines(units: Iterable[str], source: str) -> list[str]:
+    header = f'<header creationtool="jumok" creationtoolversion={quoteattr(__version__)}'
+    header += ' segtype="sentence" o-tmf="jumok" adminlang="en"'
+    begin = ['<?xml version="1.0" encoding="UTF-8"?>', '<tmx version="1.4">']
+    begin.append(f'{header} srclang={quoteattr(source)} datatype="plaintext"/>')
+    return [*begin, "<body>", *units, "</body>", "</tmx>"]

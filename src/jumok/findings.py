@@ -1,0 +1,108 @@
+"""Findings: faults that were counted, judged by their share, and shown with a few examples."""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Literal
+
+Severity = Literal["error", "warning", "note"]
+Rule = tuple[str, float, float, str, str]
+"""the code of its findings, the shares from which they are a warning and an error, what was found, and what to do"""
+
+_UNSEGMENTED = re.compile("[ぁ-ヿ㐀-鿿\u0e00-\u0e7f]")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """One kind of fault: how often it was found, what to do about it, and where to look."""
+
+    code: str
+    """stable, such as "data.duplicate": what a program asks for"""
+    severity: Severity
+    count: int
+    share: float
+    """of all examples, lines or steps that were examined"""
+    message: str
+    examples: list[str]
+    """up to five: "file:line  source ||| target", long texts shortened"""
+
+
+@dataclass(slots=True)
+class Tally:
+    """How often a fault was found, and the first few places."""
+
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, where: str, *texts: str) -> None:
+        self.count += 1
+        if len(self.examples) < 5:
+            self.examples.append(example(where, *texts))
+
+
+def judge(
+    rule: Rule, tally: Tally, n: int, facts: Mapping[str, str], *, begin: str = "", weight: float | None = None
+) -> list[Finding]:
+    """The finding of a rule for a fault in `tally.count` of n places; none if there are none.
+
+    Its severity follows from its share of the places, or from `weight` if places weigh differently.
+    """
+    if not tally.count:
+        return []
+    share = tally.count / n
+    weight = share if weight is None else weight
+    code, warning_from, error_from, what, advice = rule
+    severity: Severity = "error" if weight >= error_from else "warning" if weight >= warning_from else "note"
+    percent = "below 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
+    message = f"{begin}{what.format(**facts)}: {tally.count:,} of {n:,} ({percent}). {advice.format(**facts)}."
+    return [finding(code, severity, tally.count, n, message, tally.examples)]
+
+
+def finding(code: str, severity: Severity, count: int, n: int, message: str, examples: Sequence[str] = ()) -> Finding:
+    return Finding(code=code, severity=severity, count=count, share=count / n, message=message, examples=list(examples))
+
+
+def example(where: str, *texts: str) -> str:
+    return f"{where}  {' ||| '.join(map(_shortened, texts))}"
+
+
+def _shortened(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def worst_first(findings: list[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: (("error", "warning", "note").index(finding.severity), -finding.share))
+
+
+def folded(text: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+def is_decomposed(text: str) -> bool:
+    # Only joining makes a text shorter: NFC also replaces a few signs by others, and takes a few apart.
+    return not unicodedata.is_normalized("NFC", text) and len(unicodedata.normalize("NFC", text)) < len(text)
+
+
+def hash_of(text: str) -> int:
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+
+
+def count_words(text: str) -> int:
+    """Whitespace-separated words; where none are written, two characters count as one."""
+    return max(text.count(" ") + 1, len(_UNSEGMENTED.findall(text)) // 2)
+
+
+def quartiles(counted: Counter[int]) -> str:
+    """Of values that were counted: a quarter is at most the first of these, and so on."""
+    if len(counted) == 1:
+        return f"always {max(counted):,}"
+    found: list[str] = []
+    total, below = counted.total(), 0
+    for value in sorted(counted):
+        below += counted[value]
+        found += [f"{value:,}"] * (sum(4 * below >= k * total for k in (1, 2, 3)) - len(found))
+    return f"quartiles {', '.join(found)}, most {max(counted):,}"

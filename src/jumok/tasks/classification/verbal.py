@@ -1,0 +1,113 @@
+"""Classification by a language model: the label is written after the text, and the likeliest label is the answer.
+
+Radford et al. 2018 ("GPT"), section 3.2: a text model takes the task as text, and goes on learning the text itself
+beside it. Here the label is text, too, so that the model stays the language model that it was, and needs no head.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from jumok.data.batching import Indices
+from jumok.data.corpus import Corpus
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.labelled import Labelled
+from jumok.models.gpt import Gpt
+from jumok.nn.cross_entropy import linear_cross_entropy
+from jumok.tasks.baseline import baselines
+from jumok.tasks.classification import ClassificationConfig, ClassificationFacts
+from jumok.tasks.classification.predictor import Classifier, encode_prompt, label_ids
+from jumok.tasks.language_model.task import Batch as TextBatch
+from jumok.tasks.language_model.task import make_batch
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.targets import Classes
+from jumok.tasks.windows import LongTexts
+from jumok.text.tokenizer import Tokenizer
+from jumok.train.loop import Loss
+
+
+def encode_prompts(
+    corpus: Corpus[Labelled], tokenizer: Tokenizer, targets: Classes, long_texts: LongTexts, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The windows of every text that is not empty, each with the ids of the label that is to be written after it."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    labels = label_ids(tokenizer, targets.labels)
+    for example in corpus:
+        framed = encode_prompt(tokenizer, example, labels, long_texts)
+        facts["read"] += 1
+        facts["long"] += framed.long
+        if framed.rows == [[]]:
+            facts["empty"] += 1
+            continue
+        for row in framed.rows:
+            yield row, labels[targets.stored(example)[0]]
+    if facts["read"] == facts["empty"]:
+        what = f"empty corpus: {facts['read']} texts read, all of them empty"
+        raise DataError(what, where=corpus.name, hint="at least one text to train on", code="data.empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Texts with their labels after them."""
+
+    texts: TextBatch
+    is_label: Tensor
+    """of the real positions, whether a piece of the label is predicted there"""
+    count: tuple[int, int]
+    """pieces of labels, pieces of texts"""
+
+    @property
+    def tokens(self) -> int:
+        return self.texts.count
+
+
+@dataclass(frozen=True, kw_only=True)
+class VerbalTask(OneTextTask[Labelled]):
+    """Batches, loss and evaluation for the training loop."""
+
+    losses: ClassVar[tuple[str, ...]] = ("label", "text")
+
+    config: ClassificationConfig
+    targets: Classes
+    long_texts: LongTexts
+    pair: bool
+
+    @property
+    def facts(self) -> ClassificationFacts:
+        return cast(ClassificationFacts, self.windowed_facts(kind=ClassificationFacts, pair=self.pair))
+
+    def batch(self, examples: Indices) -> Batch:
+        text, label = ([self.train.fields[name][i].tolist() for i in examples] for name in ("text", "label"))
+        texts = make_batch([a + b for a, b in zip(text, label, strict=True)], self.tokenizer.start_id)
+        of_label = [torch.arange(len(a) + len(b)) >= len(a) for a, b in zip(text, label, strict=True)]
+        is_label = torch.cat(of_label)
+        n = int(is_label.sum())
+        return Batch(texts, is_label, (n, len(is_label) - n))
+
+    def loss(self, model: Gpt, batch: Batch, *, done: float) -> Loss:
+        """Of the label, and a share of that of the text, the auxiliary objective of section 3.2."""
+        texts, is_label = batch.texts.to(model.device), batch.is_label.to(model.device)
+        hidden, targets = model(texts.read)[texts.real], texts.next[texts.real]
+        label, text = (
+            linear_cross_entropy(hidden[chosen], model.projection, targets[chosen]) for chosen in (is_label, ~is_label)
+        )
+        return Loss(torch.stack([label, self.config.text_loss * text]), batch.count)
+
+    def evaluate(self, model: Gpt) -> dict[str, float]:
+        engine = TorchEngine([model], self.tokenizers)
+        return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
+
+    def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
+        """What the most frequent label, and a bag of words, would score."""
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        labels = label_ids(self.tokenizer, self.targets.labels)
+        number = {tuple(ids): i for i, ids in enumerate(labels)}
+        train = ((text[i], [number[tuple(label[i].tolist())]]) for i in range(len(self.train)))
+        rows = [encode_prompt(self.tokenizer, example, labels, self.long_texts).rows for example in examples]
+        gold = self.targets.gold(examples)
+        found = baselines(self.targets, train, rows)
+        return {name: self.targets.quick(decided, gold) for name, decided in found.items()}

@@ -1,0 +1,152 @@
+"""Learning what comes next: batches, loss and evaluation for the training loop."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from jumok.data.batching import Indices
+from jumok.data.corpus import Corpus
+from jumok.data.pages import pad
+from jumok.data.shards import in_texts
+from jumok.decode.options import DecodeConfig
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.documents import Sentence
+from jumok.examples.plain import DocumentData, Text
+from jumok.models.build import LanguageModel
+from jumok.models.elmo import Elmo
+from jumok.nn.cross_entropy import linear_cross_entropy
+from jumok.tasks.language_model import LanguageModelFacts
+from jumok.tasks.language_model.predictor import Generator, cut
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, text_tokenizer
+from jumok.text.tokenizer import Tokenizer
+from jumok.train.loop import Loss
+
+
+def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "LanguageModelTask":
+    data = recipe.data
+    train, dev, _ = read_splits(recipe, fresh=fresh)
+    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text], "text", cache)
+
+    def write() -> Recorded:
+        facts: dict[str, Any] = {}
+        encode = encode_texts if isinstance(data, DocumentData) else encode_lines
+        return Recorded(encode(train, tokenizer, data.max_len, facts), ("text",), tokenizer.vocab_size, facts)
+
+    key = ["text", train.fingerprint(), tokenizer.sha256, data.max_len]
+    return LanguageModelTask(
+        tokenizer=tokenizer,
+        train=prepare_shards(cache, key, write),
+        dev=dev,
+        max_len=data.max_len,
+        decode=recipe.decode,
+        language=data.language,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def encode_lines(
+    corpus: Corpus[Text], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The ids of every line with its end; longer lines are cut into parts of `max_len`, and nothing is left out."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0}
+    for lines in in_texts(corpus, lambda line: line.text):
+        for ids in tokenizer.encode_batch([line.text for line in lines]):
+            facts["read"] += 1
+            facts["empty"] += not ids
+            for part in cut(ids, tokenizer.end_id, max_len):
+                yield (part,)
+    if facts["read"] == facts["empty"]:
+        what = f"empty corpus: {facts['read']} lines read, {facts['empty']} empty"
+        raise DataError(what, where=corpus.name, hint="at least one line to train on", code="data.empty")
+
+
+def encode_texts(
+    corpus: Corpus[Sentence], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The ids of every document with its end, in parts of `max_len`; a line break stands between its lines."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
+    part: list[int] = []
+    for sentences in in_texts(corpus, lambda sentence: sentence.text):
+        texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sentences]
+        for sentence, ids in zip(sentences, tokenizer.encode_batch(texts), strict=True):
+            if sentence.first and facts["documents"]:
+                yield ([*part, tokenizer.end_id],)
+                part = []
+            facts["documents"] += sentence.first
+            facts["read"] += 1
+            part = [*part, *ids]
+            whole = len(part) - len(part) % max_len  # a part that is not whole has room for the end
+            for at in range(0, whole, max_len):
+                yield (part[at : at + max_len],)
+            part = part[whole:]
+    if not facts["documents"]:
+        what, hint = "empty corpus: no document", "at least one document to train on"
+        raise DataError(what, where=corpus.name, hint=hint, code="data.empty")
+    yield ([*part, tokenizer.end_id],)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded ids: what is read, what is to be predicted at each position, and which positions are real."""
+
+    read: Tensor
+    """the start, then the text"""
+    next: Tensor
+    """the text, then its end"""
+    real: Tensor
+    """which positions are not padding"""
+    count: int
+
+    def to(self, device: torch.device) -> "Batch":
+        return Batch(self.read.to(device), self.next.to(device), self.real.to(device), self.count)
+
+
+def make_batch(rows: Sequence[Sequence[int]], start_id: int) -> Batch:
+    lengths = torch.tensor([len(row) for row in rows])
+    out = pad(rows, start_id)
+    read = torch.full_like(out, start_id)
+    read[:, 1:] = out[:, :-1]
+    return Batch(read, out, torch.arange(out.shape[1]) < lengths[:, None], int(lengths.sum()))
+
+
+def directions(model: LanguageModel, batch: Batch) -> list[Tensor]:
+    """The states [N, H] from which the N real pieces are predicted: one of a model that reads forwards, two of ELMo."""
+    if isinstance(model, Elmo):
+        return [hidden[batch.real] for hidden in model(batch.next, batch.real)]
+    return [model(batch.read)[batch.real]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LanguageModelTask(OneTextTask[Text | Sentence]):
+    """Batches, loss and evaluation for the training loop."""
+
+    things = "lines"
+
+    max_len: int
+    decode: DecodeConfig
+
+    @property
+    def facts(self) -> LanguageModelFacts:
+        return LanguageModelFacts(language=self.language, max_len=self.max_len, decode=self.decode)
+
+    def batch(self, examples: Indices) -> Batch:
+        text = self.train.fields["text"]
+        return make_batch([text[i].tolist() for i in examples], self.tokenizer.start_id)
+
+    def loss(self, model: LanguageModel, batch: Batch, *, done: float) -> Loss:
+        """The mean over the directions in which the model reads."""
+        batch = batch.to(model.device)
+        found, targets = directions(model, batch), batch.next[batch.real]
+        total = linear_cross_entropy(torch.cat(found), model.projection, targets.repeat(len(found)))
+        return Loss(total / len(found), batch.count)
+
+    def evaluate(self, model: LanguageModel) -> dict[str, float]:
+        """Dev perplexity and bits per byte."""
+        return Generator(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)

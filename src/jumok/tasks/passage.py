@@ -1,0 +1,20 @@
+"""A text with what was found in it: what tagging, relation extraction and question answering give a picture to draw."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from jumok.text.span import Span
+
+if TYPE_CHECKING:
+    from jumok.tasks.relation.predictor import Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A text, its entities, the relations between them, and a title that may be empty."""
+
+    text: str
+    entities: Sequence[Span]
+    relations: Sequence["Relation"] = ()
+    title: str = ""

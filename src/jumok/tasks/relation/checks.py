@@ -1,0 +1,44 @@
+"""The doctor's rules for relations: labels of pairs of entities, several pairs to a text."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from jumok.examples.relations import Related
+from jumok.findings import Finding
+from jumok.score.relations import relation_of
+from jumok.tasks.checks import Gold, TextChecks, View
+from jumok.tasks.label_checks import Labels, examine_predictions, unknown_in_setting
+
+
+class RelationChecks(TextChecks):
+    things = "pairs of entities"
+
+    def view(self, example: Related) -> View:
+        return View((_with_entities(example),), example.gold, things=self.things, context=example.text)
+
+    def gold(self) -> Gold:
+        return Labels()
+
+    def examine_settings(self, splits: Mapping[str, Iterable[Any]]) -> list[Finding]:
+        if self.config.no_relation is None:
+            return []
+        labels = {example.gold for example in splits.get("train", ())}
+        return unknown_in_setting("task.no_relation", [self.config.no_relation], labels)
+
+
+def _with_entities(example: Related) -> str:
+    """The text with its head and tail in brackets: with other entities it is another example."""
+    text = example.text
+    brackets = [(example.head.start, "["), (example.head.end, "]"), (example.tail.start, "<"), (example.tail.end, ">")]
+    for place, bracket in sorted(brackets, reverse=True):
+        text = text[:place] + bracket + text[place:]
+    return text
+
+
+def examine_outputs(
+    examples: Sequence[Related], outputs: Sequence[str], result: Mapping[str, Any], split: str = ""
+) -> list[Finding]:
+    """Scores name relations without their direction."""
+    return examine_predictions(
+        examples, outputs, result, split=split, labels=lambda example: [relation_of(example.gold)]
+    )

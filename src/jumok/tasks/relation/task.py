@@ -1,0 +1,162 @@
+"""Learning relations: batches, loss and evaluation for the training loop."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.data.batching import Indices
+from jumok.data.corpus import Corpus
+from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.relations import Related
+from jumok.models.bert_heads import BertRelation
+from jumok.models.rnn import RnnClassifier
+from jumok.score.relations import quick_relations
+from jumok.tasks.baseline import baselines
+from jumok.tasks.one_text import OneTextTask, notes_of_shards
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_long, text_tokenizer
+from jumok.tasks.relation import RelationConfig, RelationFacts
+from jumok.tasks.relation.markers import HEAD, TAIL, encode_related, markers
+from jumok.tasks.relation.pairs import admissible
+from jumok.tasks.relation.predictor import NEAR, Relater, gold_labels, scoring_rule
+from jumok.tasks.targets import Classes, collect_labels
+from jumok.tasks.windows import LongTexts, Part
+from jumok.text.tokenizer import Tokenizer
+from jumok.train.loop import Loss
+
+AnyRelation = BertRelation | RnnClassifier
+
+
+def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "RelationTask":
+    train, dev, test = read_splits(recipe, fresh=fresh)
+    # A vocabulary of one's own has to know the markers.
+    marks = f"{HEAD} {TAIL}"
+    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text, marks], "relations", cache)
+    long_texts = LongTexts.of(recipe.data)
+    markers(tokenizer)
+
+    def write() -> Recorded:
+        facts = learned(train)
+        rows = encode_relations(train, tokenizer, facts["labels"], long_texts, facts)
+        largest = max(tokenizer.vocab_size, len(facts["labels"]), long_texts.max_len + 1)
+        return Recorded(rows, ("text", "head", "tail", "label"), largest, facts)
+
+    shards = prepare_shards(cache, ["relation", train.fingerprint(), tokenizer.sha256, *long_texts.key], write)
+    labels: list[str] = shards.facts["labels"]
+    if fresh:
+        gold_labels(labels, [*dev, *test])  # an unknown label is named before the training, not after it
+    config: RelationConfig = recipe.task
+    if config.no_relation is not None and config.no_relation not in labels:
+        what, hint = f"no example has the label {config.no_relation}", f"one of {', '.join(labels)}"
+        raise DataError(what, where="task.no_relation", hint=hint, code="data.unknown_label")
+    refuse_long(long_texts, [*dev, *test], lambda example: encode_related(tokenizer, example, long_texts))
+    return RelationTask(
+        config=config,
+        labels=labels,
+        train=shards,
+        dev=dev,
+        tokenizer=tokenizer,
+        long_texts=long_texts,
+        language=recipe.data.language,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def learned(train: Corpus[Related]) -> dict[str, Any]:
+    """The labels of the training data, and the pairs of entities that it has relations of."""
+    labels: set[str] = set()
+
+    def noted() -> Iterator[Related]:
+        for example in train:
+            labels.add(example.gold)
+            yield example
+
+    pairs = admissible(noted())
+    return {"labels": collect_labels(labels, where=train.name), **pairs}
+
+
+def encode_relations(
+    corpus: Corpus[Related], tokenizer: Tokenizer, labels: Sequence[str], long_texts: LongTexts, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """Ids, places of the entities, and label of every example."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    for example in corpus:
+        row = encode_related(tokenizer, example, long_texts)
+        facts["read"] += 1
+        facts["long"] += row.long
+        yield row.ids, row.head, row.tail, [labels.index(example.gold)]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(OnPage):
+    page: Page
+    head: Tensor
+    """[B, S]: True where the head is"""
+    tail: Tensor
+    labels: Tensor
+    count: int
+
+
+def make_relation_page(
+    rows: Sequence[Sequence[int]], head: Sequence[Part], tail: Sequence[Part], tokenizer: Tokenizer
+) -> tuple[Page, Tensor, Tensor]:
+    """What is read, and where the entities are in it [B, S]."""
+    page = make_page(rows, tokenizer)
+    where = torch.arange(page.ids.shape[1])
+    spans = [torch.tensor([[int(start), int(end)] for start, end in parts]) for parts in (head, tail)]
+    inside = [(where >= span[:, :1]) & (where < span[:, 1:]) for span in spans]
+    return page, inside[0], inside[1]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationTask(OneTextTask[Related]):
+    """Batches, loss and evaluation for the training loop."""
+
+    config: RelationConfig
+
+    @property
+    def facts(self) -> RelationFacts:
+        known = {key: self.train.facts[key] for key in ("pairs", "order", "nested")}
+        found = self.windowed_facts(kind=RelationFacts, **known)
+        assert isinstance(found, RelationFacts)
+        return found
+
+    def notes(self) -> list[str]:
+        return notes_of_shards(self.train, self.long_texts, NEAR)
+
+    def batch(self, examples: Indices) -> Batch:
+        text, head, tail, label = (
+            [self.train.fields[name][i].tolist() for i in examples] for name in ("text", "head", "tail", "label")
+        )
+        page, at_head, at_tail = make_relation_page(text, head, tail, self.tokenizer)
+        return Batch(page, at_head, at_tail, torch.tensor([row[0] for row in label]), len(examples))
+
+    def loss(self, model: AnyRelation, batch: Batch, *, done: float) -> Loss:
+        page, labels = batch.page.to(model.device), batch.labels.to(model.device)
+        read = page.ids, page.segments, page.mask
+        if isinstance(model, BertRelation):
+            logits: Tensor = model(*read, batch.head.to(model.device), batch.tail.to(model.device))
+        else:
+            logits = model(*read)
+        total = F.cross_entropy(logits, labels, label_smoothing=self.config.label_smoothing, reduction="sum")
+        return Loss(total, batch.count)
+
+    def evaluate(self, model: AnyRelation) -> dict[str, float]:
+        engine = TorchEngine([model], self.tokenizers)
+        return Relater(engine, self.tokenizers, self.facts, no_relation=self.config.no_relation).quick(self.dev)
+
+    def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:
+        """What the most frequent relation, and a bag of words that sees the markers among them, would score."""
+        assert self.long_texts is not None
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        rows = [[encode_related(self.tokenizer, example, self.long_texts).ids] for example in examples]
+        found = baselines(Classes(self.labels), ((text[i], label[i]) for i in range(len(self.train))), rows)
+        gold, rule = [example.gold for example in examples], scoring_rule(self.labels, self.config.no_relation)
+        return {name: quick_relations([self.labels[i] for i in said], gold, **rule) for name, said in found.items()}

@@ -1,0 +1,214 @@
+"""What carries a tag, where it stands in the text, and which piece speaks for it.
+
+Labels meet pieces once, here, by character offsets. In columns of words a unit is a word, for which its first piece
+speaks. Where entities are marked by characters every piece is a unit, so that an entity may end inside a word, as
+Korean ones do before a particle: what follows entities within their words in the training data, such as 는 or 에서, is
+cut off every word that ends with it, then and later.
+
+A vocabulary that folds case does not see what is a name by its capitals. A mark can tell it: a piece of its own after
+every word that has some, and another if it has nothing else.
+"""
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from jumok.config import read_config
+from jumok.errors import CheckpointError, DataError
+from jumok.examples.spans import Spans
+from jumok.tasks.windows import LongTexts, owners
+from jumok.text.normalise import whole_characters
+from jumok.text.span import Span
+from jumok.text.tags import Range, places_of
+from jumok.text.tokenizer import Tokenizer
+
+CAPITALS = "^"
+_LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may stand apart
+_PARTICLE = re.compile(r"[가-힣]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """The pieces of a text, and its units: their characters, and the piece that speaks for each."""
+
+    ids: list[int]
+    units: list[Range]
+    firsts: list[int]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Units:
+    """What carries a tag, and how a text is read into it: as the training data was."""
+
+    of: Literal["words", "pieces"] = "words"
+    peel: bool = True
+    """words: punctuation around them stands alone"""
+    particles: frozenset[str] = frozenset()
+    """pieces: what is cut off the ends of words"""
+    capitals: bool = False
+    """capitals are marked"""
+
+    @staticmethod
+    def stored(tree: Mapping[str, Any]) -> "Units":
+        """What `plain` gave; of a model from elsewhere, which says nothing, words."""
+        found = {"of" if key == "units" else key: value for key, value in tree.items()}
+        return read_config(Units, found, what="the model's config", path="jumok.units", error=CheckpointError)
+
+    def plain(self) -> dict[str, Any]:
+        """As facts of a model."""
+        of_words = self.of == "words"
+        found: dict[str, Any] = {"units": self.of}
+        found |= {"peel": self.peel} if of_words else {"particles": sorted(self.particles)}
+        return found | ({"capitals": True} if self.capitals else {})
+
+    def read(self, tokenizer: Tokenizer, text: str, words: Sequence[str] | None = None) -> Read:
+        """The units of a raw text, or of one whose words are known, which matter if it is words that carry tags."""
+        if self.of == "pieces":
+            return read_pieces(tokenizer, text, self.particles, capitals=self.capitals)
+        places = split_words(text, peel=self.peel) if words is None else places_of(words)
+        return read_words(tokenizer, text, places, capitals=self.capitals)
+
+
+def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range], *, capitals: bool = False) -> Read:
+    """Words, each cut into pieces by itself; one without a piece, such as a control character, becomes unknown."""
+    ids: list[int] = []
+    firsts: list[int] = []
+    mark = mark_of_capitals(tokenizer) if capitals else []
+    parts = [text[start:end] for start, end in words]
+    for word, pieces in zip(parts, tokenizer.encode_batch(parts), strict=True):
+        firsts.append(len(ids))
+        ids += (pieces or [tokenizer.unk_id]) + mark * _capitals(word)
+    return Read(ids, list(words), firsts)
+
+
+def mark_of_capitals(tokenizer: Tokenizer) -> list[int]:
+    ids = tokenizer.encode(CAPITALS)
+    if not ids or tokenizer.unk_id in ids:
+        hint = "a vocabulary that has it, or task.mark_capitals = false"
+        raise DataError(f"the vocabulary lacks {CAPITALS}, which marks capitals", hint=hint, code="data.vocabulary")
+    return ids
+
+
+def _capitals(word: str) -> int:
+    """How many marks a word gets."""
+    return int(word != word.lower()) + int(len(word) > 1 and word.isupper())
+
+
+def particles_of(example: Spans) -> Iterator[str]:
+    """The Hangul that follows entities within their words."""
+    for span in example.marked:
+        rest = _PARTICLE.match(unicodedata.normalize("NFC", example.text[span.end :]))
+        if rest:
+            yield rest[0]
+
+
+def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = (), *, capitals: bool = False) -> Read:
+    """Every piece that has characters of its own; of several for one character, the first."""
+    encoded = tokenizer.encode_with_offsets(text, particles)
+    offsets = whole_characters(text, encoded.offsets)
+    mark = mark_of_capitals(tokenizer) if capitals else []
+    marks = {word.end(): mark * _capitals(word[0]) for word in re.finditer(_LETTERS, text)} if capitals else {}
+    ids: list[int] = []
+    units: list[Range] = []
+    firsts: list[int] = []
+    begins = [start for start, _ in offsets]
+    for piece, (start, end), after in zip(encoded.ids, offsets, [*begins, len(text)][1:], strict=True):
+        start = max(start, units[-1][1] if units else 0)
+        if end > start:
+            units.append((start, end))
+            firsts.append(len(ids))
+        ids.append(piece)
+        ids += marks.get(end, []) if after >= end else []
+    return Read(ids, units, firsts)
+
+
+def split_words(text: str, *, peel: bool) -> list[Range]:
+    """What white space separates; with `peel`, also punctuation around it, as corpora of words have it."""
+    found = [match.span() for match in re.finditer(r"\S+", text)]
+    if not peel:
+        return found
+    return [(begin + start, begin + end) for begin, after in found for start, end in _peeled(text[begin:after])]
+
+
+def _peeled(word: str) -> list[Range]:
+    """A word and the punctuation around it; of a picture or a flag, which have several signs, none stands alone."""
+    start, end = 0, len(word)
+    before: list[Range] = []
+    after: list[Range] = []  # the last first
+    while end - start > 1 and _is_punctuation(word[start]):
+        before.append((start, start + 1))
+        start += 1
+    while end - start > 1 and _is_punctuation(word[end - 1]):
+        if word[end - 1] == "." and "." in word[start : end - 1]:
+            break  # an abbreviation keeps its last period, too
+        after.append((end - 1, end))
+        end -= 1
+    whole: list[Range] = []
+    for first, last in whole_characters(word, [*before, (start, end), *after[::-1]]):
+        begin = max(first, whole[-1][1] if whole else 0)
+        if last > begin:
+            whole.append((begin, last))
+    return whole
+
+
+def is_peeled(words: Sequence[str]) -> tuple[int, int]:
+    """Of words how often punctuation stands at the end of one, and how often it stands alone."""
+    ending = [word for word in words if _is_punctuation(word[-1])]
+    alone = sum(len(word) == 1 for word in ending)
+    return len(ending) - alone, alone
+
+
+def _is_punctuation(character: str) -> bool:
+    return unicodedata.category(character)[0] in "PS"
+
+
+def tags_of(marks: Sequence[Span], units: Sequence[Range]) -> tuple[list[str], int]:
+    """IOB2 tags of the units, and how many marks begin or end inside one, which gets a tag all the same."""
+    tags = ["O"] * len(units)
+    starts, ends = [start for start, _ in units], [end for _, end in units]
+    inexact = 0
+    for mark in marks:
+        first, last = int(np.searchsorted(ends, mark.start, side="right")), int(np.searchsorted(starts, mark.end))
+        free = [i for i in range(first, last) if tags[i] == "O"]
+        exact = bool(free) and starts[free[0]] == mark.start and ends[free[-1]] == mark.end
+        inexact += not exact
+        for i in free:
+            tags[i] = f"{'B' if i == free[0] else 'I'}-{mark.label}"
+    return tags, inexact
+
+
+def gold_tags(example: Spans, read: Read, units: Units) -> tuple[list[str], int]:
+    """The tags of an example's units, and how many of its spans do not fit them."""
+    if units.of == "words" and example.words is not None:
+        return example.gold_tags, 0
+    return tags_of(example.marked, read.units)
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A part of a text as a model reads it, and the units for which it is asked there."""
+
+    row: list[int]
+    units: list[int]
+    """their numbers"""
+    places: list[int]
+    """where, in the row, the pieces stand that speak for them"""
+
+
+def windows_of(read: Read, tokenizer: Tokenizer, long_texts: LongTexts, *, where: str = "") -> list[Window]:
+    """A unit is asked for once, in the window that has most text around it."""
+    room = long_texts.max_len - len(tokenizer.frame([]))
+    parts = long_texts.parts(len(read.ids), room, where=where)
+    firsts, owner = np.array(read.firsts, dtype=np.int64), owners(parts, read.firsts)
+    kept = np.flatnonzero(owner >= 0)
+    asked = np.split(kept, np.searchsorted(owner[kept], range(1, len(parts))))
+    begin = len(tokenizer.frame([])) - 1
+    found = []
+    for (start, end), units in zip(parts, asked, strict=True):
+        row = tokenizer.frame(read.ids[start:end])
+        found.append(Window(row, units.tolist(), (firsts[units] - start + begin).tolist()))
+    return found

@@ -1,0 +1,205 @@
+"""Learning to translate: batches, loss and evaluation for the training loop."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from jumok.data.batching import Indices, shuffled_batches
+from jumok.data.corpus import Corpus, Texts
+from jumok.data.pages import pad
+from jumok.data.shards import Shards, in_chunks
+from jumok.engines.torch import TorchEngine
+from jumok.errors import DataError
+from jumok.examples.pairs import Pair
+from jumok.models.build import EncoderDecoder
+from jumok.models.seq2seq import Seq2Seq
+from jumok.nn.cross_entropy import linear_cross_entropy
+from jumok.tasks.one_text import notes_of_shards
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, prepare_tokenizer, read_splits
+from jumok.tasks.translation import TranslationConfig, TranslationFacts
+from jumok.tasks.translation.predictor import Translator
+from jumok.text.tokenizer import Tokenizer, Tokenizers
+from jumok.text.vocabulary import EOS_ID, TokenizerConfig
+from jumok.train.loop import Loss
+
+CHUNK = 4096
+
+
+def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "TranslationTask":
+    data = recipe.data
+    train, dev, test = read_splits(recipe, fresh=fresh)
+    tokenizers = pair_tokenizers(recipe.tokenizer, train, cache)
+
+    def write() -> Recorded:
+        facts: dict[str, Any] = {}
+        rows = encode_pairs(train, tokenizers, data.max_len, facts)
+        return Recorded(rows, ("source", "target"), max(tokenizers.sizes.values()), facts)
+
+    key = [train.fingerprint(), tokenizers.source.sha256, tokenizers.target.sha256, data.max_len]
+    shards = prepare_shards(cache, key, write)
+    _refuse_too_long(recipe.model.longest, tokenizers, [*dev, *test])
+    return TranslationTask(
+        config=recipe.task,
+        facts=TranslationFacts(
+            source=data.source,
+            target=data.target,
+            decode=recipe.decode,
+            lowercase=recipe.tokenizer.lowercase,
+            longest=shards.facts["longest"],
+        ),
+        tokenizers=tokenizers,
+        train=shards,
+        dev=dev,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path) -> Tokenizers:
+    """One vocabulary for each side, or one for both."""
+
+    def learn(side: str, texts: Callable[[Pair], list[str]]) -> Tokenizer:
+        return prepare_tokenizer(config, Texts(corpus, texts), [side], corpus, cache)
+
+    if config.joint:
+        joint = learn("both", lambda pair: [pair.source, pair.gold])
+        return Tokenizers(joint, joint)
+    return Tokenizers(learn("source", lambda pair: [pair.source]), learn("target", lambda pair: [pair.gold]))
+
+
+def _refuse_too_long(room: int | None, tokenizers: Tokenizers, held_out: Sequence[Pair]) -> None:
+    """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
+    for pair in held_out if room is not None else ():
+        pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.gold)))
+        if room is not None and pieces >= room:
+            raise DataError(
+                f"a pair has {pieces} pieces; the model learns {room} positions",
+                where=pair.where,
+                hint=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
+                code="data.too_long",
+            )
+
+
+def encode_pairs(
+    corpus: Corpus[Pair], tokenizers: Tokenizers, max_len: int, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """Source and target ids of every pair to train on; `facts` counts those that are left out."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
+    for pairs in in_chunks(corpus, CHUNK):
+        sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
+        targets = tokenizers.target.encode_batch([pair.gold for pair in pairs])
+        for source, target in zip(sources, targets, strict=True):
+            facts["read"] += 1
+            if not source or not target:
+                facts["empty"] += 1
+            elif max(len(source), len(target)) > max_len:
+                facts["too_long"] += 1
+            else:
+                facts["longest"] = max(facts["longest"], len(source) + 1)
+                yield [*source, EOS_ID], [*target, EOS_ID]
+    if facts["read"] == facts["empty"] + facts["too_long"]:
+        what = f"empty corpus: {facts['read']} pairs read, {facts['empty']} empty, {facts['too_long']} too long"
+        raise DataError(what, where=corpus.name, hint="at least one pair to train on", code="data.empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Padded ids and the mask of the real source positions."""
+
+    source: Tensor
+    source_mask: Tensor
+    target_in: Tensor
+    """`<pad>` (the start), then the target"""
+    target_out: Tensor
+    """the target, then `</s>`: what is to be predicted at each position of `target_in`"""
+    positions: Tensor
+    """flat indices of the real positions of `target_out`"""
+    count: int
+    """real target pieces, the ends included"""
+
+    def to(self, device: torch.device) -> "Batch":
+        source, mask = self.source.to(device), self.source_mask.to(device)
+        target_in, target_out = self.target_in.to(device), self.target_out.to(device)
+        return Batch(source, mask, target_in, target_out, self.positions.to(device), self.count)
+
+
+def make_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]], tokenizers: Tokenizers) -> Batch:
+    source_pad, target_pad = tokenizers.source.pad_id, tokenizers.target.pad_id
+    source, target_out = pad(sources, source_pad), pad(targets, target_pad)
+    target_in = torch.full_like(target_out, target_pad)
+    target_in[:, 1:] = target_out[:, :-1]
+    positions = (target_out != target_pad).flatten().nonzero()[:, 0]
+    return Batch(source, source != source_pad, target_in, target_out, positions, len(positions))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TranslationTask:
+    """Training pairs in shards, and dev pairs as they were read."""
+
+    losses: ClassVar[tuple[str, ...]] = ("cross_entropy",)
+
+    config: TranslationConfig
+    facts: TranslationFacts
+    tokenizers: Tokenizers
+    train: Shards
+    dev: Sequence[Pair]
+    batch_tokens: int
+    seed: int
+
+    def notes(self) -> list[str]:
+        """What became of training pairs that were left out."""
+        return notes_of_shards(self.train)
+
+    def baseline_scores(self, examples: Sequence[Pair]) -> dict[str, dict[str, float]]:
+        return {}
+
+    def calibrated(self, predictor: Any, dev: Sequence[Pair]) -> dict[str, Any]:
+        return {}
+
+    def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
+        return weights
+
+    def batches(self, epoch: int) -> Iterator[Indices]:
+        fields = ("source", "target")
+        return shuffled_batches(self.train, fields, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
+
+    def batch(self, examples: Indices) -> Batch:
+        source, target = self.train.fields["source"], self.train.fields["target"]
+        return make_batch(
+            [source[i].tolist() for i in examples], [target[i].tolist() for i in examples], self.tokenizers
+        )
+
+    def name(self, examples: Indices) -> str:
+        """Examples as a person knows them: how many, and the texts of the longest."""
+        source, target = self.train.fields["source"], self.train.fields["target"]
+        longest = max(examples, key=lambda i: len(source[i]) + len(target[i]))
+        texts = (
+            self.tokenizers.source.decode(source[longest].tolist()),
+            self.tokenizers.target.decode(target[longest].tolist()),
+        )
+        return f"{len(examples)} pairs, the longest of them {texts[0]!r} -> {texts[1]!r}"
+
+    def loss(self, model: EncoderDecoder, batch: Batch, *, done: float) -> Loss:
+        own = self.config.scheduled_sampling * done
+        return translation_loss(model, batch, smoothing=self.config.label_smoothing, own=own)
+
+    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
+        return Translator(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+
+
+def translation_loss(model: EncoderDecoder, batch: Batch, *, smoothing: float, own: float = 0.0) -> Loss:
+    """Cross-entropy over the real target positions; nothing is computed for the vocabulary at padding."""
+    batch = batch.to(model.device)
+    options = {"own": own} if own and isinstance(model, Seq2Seq) else {}
+    hidden = model(batch.source, batch.source_mask, batch.target_in, **options).flatten(0, 1)
+    total = linear_cross_entropy(
+        hidden.index_select(0, batch.positions),
+        model.projection,
+        batch.target_out.flatten().index_select(0, batch.positions),
+        smoothing=smoothing,
+    )
+    return Loss(total, batch.count)

@@ -1,0 +1,84 @@
+"""Learning parity: batches, loss and evaluation for the training loop."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from jumok.data.batching import Indices
+from jumok.data.corpus import Corpus
+from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines.torch import TorchEngine
+from jumok.examples.labelled import Labelled
+from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.parity import LABELS
+from jumok.tasks.parity.predictor import Counter
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, text_tokenizer
+from jumok.tasks.windows import LongTexts, WindowedFacts
+from jumok.text.tokenizer import Tokenizer
+from jumok.train.loop import Loss
+
+
+def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "ParityTask":
+    train, dev, _ = read_splits(recipe, fresh=fresh)
+    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text], "parity", cache)
+    long_texts = LongTexts.of(recipe.data)
+
+    def write() -> Recorded:
+        facts: dict[str, Any] = {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+        rows = encode(train, tokenizer, long_texts, facts)
+        return Recorded(rows, ("text", "label"), tokenizer.vocab_size, facts)
+
+    return ParityTask(
+        labels=LABELS,
+        train=prepare_shards(cache, ["parity", train.fingerprint(), tokenizer.sha256, *long_texts.key], write),
+        dev=dev,
+        tokenizer=tokenizer,
+        long_texts=long_texts,
+        language=recipe.data.language,
+        batch_tokens=recipe.train.batch_tokens,
+        seed=recipe.seed,
+    )
+
+
+def encode(
+    corpus: Corpus[Labelled], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
+) -> Iterator[Sequence[Sequence[int]]]:
+    """The ids and the label of every text; `facts` counts what was read."""
+    for example in corpus:
+        framed = long_texts.framed(tokenizer, tokenizer.encode(example.text), where=example.where)
+        facts["read"] += 1
+        facts["long"] += framed.long
+        for row in framed.rows:
+            yield row, [LABELS.index(example.gold)]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(OnPage):
+    page: Page
+    labels: Tensor
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ParityTask(OneTextTask[Labelled]):
+    @property
+    def facts(self) -> WindowedFacts:
+        return self.windowed_facts()
+
+    def batch(self, examples: Indices) -> Batch:
+        text, label = self.train.fields["text"], self.train.fields["label"]
+        page = make_page([text[i].tolist() for i in examples], self.tokenizer)
+        return Batch(page, torch.tensor([int(label[i][0]) for i in examples]), len(examples))
+
+    def loss(self, model: Any, batch: Batch, *, done: float) -> Loss:
+        page = batch.page.to(model.device)
+        logits = model(page.ids, page.segments, page.mask)
+        return Loss(F.cross_entropy(logits, batch.labels.to(model.device), reduction="sum"), batch.count)
+
+    def evaluate(self, model: Any) -> dict[str, float]:
+        return Counter(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
