@@ -15,5 +15,6 @@ settings.load_profile("patient")
 
 @pytest.fixture(autouse=True, scope="session")
 def one_thread():
-    """Tiny tensors are fastest on one thread, and sums then have one order."""
+    """Tiny tensors are fastest on one thread, and sums then have one order, however busy the other test process is."""
+    os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
