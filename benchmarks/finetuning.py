@@ -33,9 +33,9 @@ from transformers import (
     TrainingArguments,
 )
 
+from jumok.data.cache import Cache
 from jumok.models.build import build_model
 from jumok.recipe import Recipe, load_recipe
-from jumok.tasks.prepare import cache_folder
 from jumok.tasks.stored import read_start
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Step, train
@@ -143,7 +143,7 @@ def theirs(
 
 def measure(name: str, weights: Path, rounds: int) -> list[Row]:
     recipe = load_recipe(RECIPES / name / "minilm.toml", [f"init={weights.absolute()}", *SAME_HEAD.get(name, [])])
-    task: Any = recipe.kind.prepare(recipe, cache_folder())
+    task: Any = recipe.kind.prepare(recipe, Cache.of_user())
     kind, model = recipe.task.kind, weights / "model"
     published = replace(recipe, model=replace(recipe.model, attention_dropout=PUBLISHED))
     pieces: dict[str, list[int]] = {work: [] for work in ("recipe", "published", "defaults", "helped")}

@@ -15,7 +15,8 @@ from jumok.cli.arguments import splits
 from jumok.examples.pairs import Pair
 from jumok.picture import draw_bleu_by_length
 from jumok.predictor import load
-from jumok.score.translation import bleu_by_length, compare_translations
+from jumok.score.significance import Metrics
+from jumok.score.translation import bleu_by_length, translation_metrics
 from jumok.tasks.stored import read_model
 
 RUNGS = (
@@ -48,9 +49,12 @@ def main(direction: str, folder: Path) -> None:
     lines += ["|---|--:|--:|--:|--:|--:|--:|" + "--:|" * len(GOALS)]
     lines += [row(rung, run) for rung, run in runs.items()]
     lines += ["", f"| source words | sentences | {FIXED} | {ATTENDING} | gap | interval |", "|---|--:|--:|--:|--:|--:|"]
-    lines += gaps(pairs, outputs, direction.partition("-")[2])
+    target = direction.partition("-")[2]
+    by_length = {rung: bleu_of(pairs, texts, target) for rung, texts in outputs.items()}
+    lines += gaps(by_length[FIXED], by_length[ATTENDING])
     sys.stdout.write("\n".join(lines) + "\n")
-    draw(pairs, outputs, direction)
+    scores = {rung: [score.plain() for score in bleu.scores()] for rung, bleu in by_length.items()}
+    draw_bleu_by_length(scores, Path(__file__).parent / "pictures" / f"ladder-{direction}.png")
 
 
 def row(rung: str, run: Path) -> str:
@@ -66,7 +70,7 @@ def row(rung: str, run: Path) -> str:
 
 
 def seconds_to(goal: float, rung: str, run: Path) -> str:
-    """How long the training has to go on until dev BLEU is this; a dash if it never is."""
+    """Training time until dev BLEU reaches the goal; a dash if it never does."""
     tokens, before = 0.0, (0.0, 0.0)
     for line in (run / "events.jsonl").read_text("utf-8").splitlines():
         event = json.loads(line)
@@ -92,28 +96,20 @@ def speed(rung: str) -> float:
     raise KeyError(rung)
 
 
-def gaps(pairs: list[Pair], outputs: dict[str, list[str]], target: str) -> list[str]:
-    """By source length: what attention adds to a fixed vector, with paired bootstrap intervals."""
+def bleu_of(pairs: list[Pair], outputs: list[str], target: str) -> Metrics:
+    """BLEU by source length."""
+    metrics = translation_metrics(outputs, [pair.gold for pair in pairs], target_language=target)
+    return bleu_by_length(metrics, [pair.source for pair in pairs], edges=EDGES)
+
+
+def gaps(fixed: Metrics, attending: Metrics) -> list[str]:
+    """By source length: the gain of attention over a fixed vector, with paired bootstrap intervals."""
     lines = []
-    for low, high in zip((0, *(edge + 1 for edge in EDGES)), (*EDGES, None), strict=True):
-        here = [i for i, pair in enumerate(pairs) if low <= len(pair.source.split()) <= (high or sys.maxsize)]
-        fixed, attending = ([outputs[rung][i] for i in here] for rung in (FIXED, ATTENDING))
-        references = [pairs[i].gold for i in here]
-        bleu = compare_translations(fixed, attending, references, target_language=target)[0]
-        words = f"{low} or more" if high is None else f"{low} to {high}"
+    for bleu in fixed.against(attending):
+        words = bleu.metric.removeprefix("bleu_").removesuffix("_words").replace("_", " ")
         interval = f"{bleu.low:+.1f} – {bleu.high:+.1f}"
-        lines.append(f"| {words} | {len(here)} | {bleu.a:.1f} | {bleu.b:.1f} | {bleu.difference:+.1f} | {interval} |")
+        lines.append(f"| {words} | {bleu.n} | {bleu.a:.1f} | {bleu.b:.1f} | {bleu.difference:+.1f} | {interval} |")
     return lines
-
-
-def draw(pairs: list[Pair], outputs: dict[str, list[str]], direction: str) -> None:
-    sources, references = [pair.source for pair in pairs], [pair.gold for pair in pairs]
-    scores = {}
-    for rung, texts in outputs.items():
-        target = direction.partition("-")[2]
-        found = bleu_by_length(texts, references, sources, edges=EDGES, target_language=target)
-        scores[rung] = [bucket.score.plain() for bucket in found]
-    draw_bleu_by_length(scores, Path(__file__).parent / "pictures" / f"ladder-{direction}.png")
 
 
 if __name__ == "__main__":

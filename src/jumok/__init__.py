@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from jumok.tasks.translation.predictor import Translator
     from jumok.training import train
 
-# Where the public names stand; each is imported when it is asked for, so that `jumok --help` need not wait for torch.
+# Where the public names live; each is imported on first use, so that `jumok --help` need not wait for torch.
 _HOMES = {
     "Answerer": "jumok.tasks.answering.predictor",
     "Chooser": "jumok.tasks.choice.predictor",

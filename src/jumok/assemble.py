@@ -1,6 +1,5 @@
-"""Recipe -> Run: the place where the parts are chosen and put together."""
+"""Recipe -> Run: choose the parts and put them together."""
 
-import json
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -10,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines.torch import TorchEngine, choose_device
 from jumok.errors import CheckpointError, RecipeError
@@ -18,7 +18,6 @@ from jumok.hub.folder import ModelFolder
 from jumok.models.build import Model, build_model
 from jumok.models.rnn import RnnConfig
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
-from jumok.tasks.prepare import cache_folder
 from jumok.tasks.stored import read_start
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
@@ -30,10 +29,10 @@ from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.transfer import begin_with, give_features
 from jumok.version import __version__
 
-# What may differ when a run goes on: it changes where and how, not what is learned.
+# Keys that may differ when a run resumes: they change where and how it trains, not what it learns.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard", "train.final"}
-HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
-HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
+HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # read once, at the start
+HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # file contents are compared by hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Run:
         )
 
     def final_weights(self) -> dict[str, Tensor]:
-        """What the recipe says the model is: a mean of checkpoints, the best one, or the last."""
+        """The weights that `train.final` selects: the mean of the last checkpoints, the best one, or the last."""
         checkpoints, config = self.folder.checkpoints, self.recipe.train
         last = checkpoints.steps()[-1]
         match config.final:
@@ -73,21 +72,20 @@ class Run:
                 planned = planned_steps(checkpoints.steps(), config, last)
                 return checkpoints.average(planned[-config.keep_last :])
             case "best":
-                progress = json.loads((checkpoints.path(last) / "progress.json").read_text("utf-8"))
-                return checkpoints.weights(progress["best_step"] or last)  # no evaluation was a number
+                return checkpoints.weights(checkpoints.progress(last)["best_step"] or last)  # no dev score was finite
             case "last":
                 return checkpoints.weights(last)
 
     def model_folder(self, **found: Any) -> ModelFolder:
-        """The model to use, with the facts that were found on dev."""
+        """The final model, with facts found on dev."""
         facts = replace(self.task.facts, **found)
         tree = {"version": __version__, "task": asdict(self.recipe.task), "final": self.recipe.train.final}
         weights = self.task.final_weights(self.final_weights(), facts)
         return ModelFolder(self.recipe.model, weights, self.task.tokenizers, {**tree, **asdict(facts)})
 
     def before(self) -> Any:
-        """A predictor of the weights as they were before they were adapted, with their own vocabulary; None if there
-        were none, or the task cannot score them."""
+        """A predictor with the initial weights and their own vocabulary; None without init, or if the task does not
+        score them."""
         if self.recipe.init is None or not self.recipe.kind.adapts:
             return None
         kind, config, start = self.recipe.kind, asdict(self.recipe.task), read_start(self.recipe.init)
@@ -99,17 +97,17 @@ class Run:
 
 
 def assemble(recipe: Recipe, folder: RunFolder) -> Run:
-    """Prepare the data (or find it prepared) and build everything that trains."""
+    """Prepare the data, or find it in the cache, and build everything that trains."""
     device = choose_device(recipe.train.device)
     threads = Threads(recipe.train.threads, torch.set_num_threads)
     group = join_group(device)
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
-    cache = cache_folder()
+    cache = Cache.of_user()
     fingerprints = {split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS}
     facts, notes = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
-    # The first process prepares, the others find it prepared.
+    # The first process prepares the data, the others find it in the cache.
     if group.rank > 0:
         group.barrier()
     begins = not folder.checkpoints.steps()
@@ -133,7 +131,7 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
 
 
 def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, read: bool) -> list[str]:
-    """Word vectors into the embeddings, unless a checkpoint will bring them; says how many words have one."""
+    """Copy word vectors into the embeddings, unless a checkpoint brings them; notes how many words have one."""
     notes = []
     for side, file in (("source", recipe.vectors.source), ("target", recipe.vectors.target)):
         if file is None:
@@ -144,9 +142,9 @@ def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, 
             found = embeddings_from_vectors(Path(file), getattr(tokenizers, side), recipe.tokenizer, seed=recipe.seed)
             if found.report.dimension != weight.shape[1]:
                 raise RecipeError(
-                    f"the vectors have {found.report.dimension} values, model.d_embedding is {weight.shape[1]}",
+                    f"the vectors have {found.report.dimension} dimensions, but model.d_embedding is {weight.shape[1]}",
                     where=file,
-                    hint=f"model.d_embedding = {found.report.dimension}",
+                    hint=f"set model.d_embedding = {found.report.dimension}",
                     code="recipe.vector_size",
                 )
             with torch.no_grad():
@@ -159,7 +157,7 @@ def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, 
 def _compare(
     folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group
 ) -> tuple[dict[str, Any], list[str]]:
-    """What recipe.json is to hold, and what has changed harmlessly; a folder that is not ours is refused."""
+    """The contents of recipe.json, and notes on harmless changes; refuses the folder of another run."""
     tree = recipe_tree(recipe)
     facts = {
         "recipe": tree,
@@ -173,14 +171,14 @@ def _compare(
     stored = folder.stored()
     if folder.scores.exists() and not folder.checkpoints.steps():
         raise CheckpointError(
-            "the run has finished and its checkpoints are gone: there is nothing to go on from",
+            "the run has finished and its checkpoints are gone, so it cannot resume",
             where=folder.path,
-            hint="jumok evaluate or predict with its model, or another --out to train anew",
+            hint="use its model with jumok evaluate or predict, or train again with another --out",
             code="checkpoint.no_checkpoints",
         )
-    if stored is None or not folder.checkpoints.steps():  # nothing has been trained that could be lost
+    if stored is None or not folder.checkpoints.steps():  # no training that could be lost
         return facts, []
-    # Read anew, so that keys that the recipe did not have yet have their defaults.
+    # Parsed again, so that keys added to jumok since then have their defaults.
     begun = recipe_tree(parse_recipe(stored["recipe"], where=str(folder.recipe)))
     refuse_other_recipe(_what_is_learned(begun), _what_is_learned(tree), where=folder.path)
     in_files = not recipe.data.is_made
@@ -188,36 +186,36 @@ def _compare(
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:
         raise CheckpointError(
-            f"the data has changed since the run began: {', '.join(changed)}",
+            f"the data has changed since the run started: {', '.join(changed)}",
             where=folder.path,
-            hint="the data it began with, another --out, or --set data.when_changed=accept to go on all the same"
+            hint="restore the data, choose another --out, or resume anyway with --set data.when_changed=accept"
             if in_files
-            else "the version of jumok that it began with, or another --out",
+            else "use the version of jumok that started the run, or another --out",
             code="checkpoint.data_changed",
         )
     kept = {**stored, "data": fingerprints, "recipe": tree}
     return kept, [
-        f"{name} was {stored.get(name)} when the run began and is {facts[name]}: the result may differ in its last bits"
+        f"{name} was {stored.get(name)} when the run started, now {facts[name]}: results may differ in the last bits"
         for name in ("jumok", "torch", "threads", "processes")
         if stored.get(name) != facts[name]
     ]
 
 
 def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> None:
-    """Write recipe.json, once nothing speaks against it; weights mean nothing with another vocabulary."""
+    """Write recipe.json once every check has passed; weights are useless with another vocabulary."""
     hashes = [tokenizers.source.sha256, tokenizers.target.sha256]
     if folder.checkpoints.steps() and (facts.get("tokenizers") or hashes) != hashes:
         raise CheckpointError(
             "the tokenizer does not fit the checkpoint: the changed data gives another vocabulary",
             where=folder.path,
-            hint="the training data that the run began with, or another --out",
+            hint="restore the original training data, or choose another --out",
             code="checkpoint.other_vocabulary",
         )
     folder.store({**facts, "tokenizers": hashes})
 
 
 def _what_is_learned(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """A recipe's tree without what is harmless to change."""
+    """A recipe's tree without the keys that are harmless to change."""
     return {
         key: _what_is_learned(value, f"{path}{key}.") if isinstance(value, dict) else value
         for key, value in tree.items()

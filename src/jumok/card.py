@@ -1,4 +1,4 @@
-"""The model card: what the model is, what it was trained on, how good it is, how to load it."""
+"""The model card: what the model is, what it was trained on, its scores, and how to load it."""
 
 import json
 from typing import Any
@@ -23,9 +23,9 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
     name = NAMES.get(recipe.model.kind, recipe.model.kind)
     reason = obstacle(model)
-    opens = "`transformers` opens this folder, and so does jumok:"
+    opens = "Load it with `transformers`, or with jumok:"
     if reason is not None:
-        opens = f"Only jumok opens this folder ({reason}):"
+        opens = f"Only jumok can load it ({reason}):"
     rows = [
         f"| {split}{when} | {score['name']} | {score['value']:.2f} | {score['low']:.2f} – {score['high']:.2f}"
         f" | {score['n']} | `{score['signature']}` |"
@@ -44,7 +44,7 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
             "---",
             f"# {recipe.description or does}",
             "",
-            f"A {name} of {parameters:,} parameters, trained by jumok {model.facts['version']} {does}.",
+            f"A {name} of {parameters:,} parameters, trained with jumok {model.facts['version']} {does}.",
             "",
             f"{opens} `jumok.load(folder)`.",
             "",

@@ -1,6 +1,6 @@
-"""A talk with a model, line by line: replies are the output, everything else is said aside.
+"""Chat with a model, line by line: replies go to stdout, everything else to stderr.
 
-Nothing that is typed ends it but /quit, the end of the input and Ctrl-C: what cannot be answered is explained.
+Only /quit, the end of the input and Ctrl-C end the chat; a line that cannot be answered gets an explanation.
 """
 
 import re
@@ -15,35 +15,35 @@ import typer
 from jumok.errors import InputError, JumokError
 from jumok.tasks.protocol import Failure
 
-LONGEST = 1000  # characters; the time and memory of a reply grow with the square of it
+LONGEST = 1000  # characters; time and memory of a reply grow quadratically
 PROMPT = "> "
 HELP = """\
-/again     another reply to the last line, drawn at random
-/history   the talk so far
-/help      these lines
-/quit      the end; so are Ctrl-D and Ctrl-C"""
+/again     sample another reply to the last line
+/history   show the conversation so far
+/help      show this help
+/quit      quit, as do Ctrl-D and Ctrl-C"""
 
 _COMMAND = re.compile(r"/[a-z]+", re.IGNORECASE)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
-# Control characters and the two separators of Unicode: they would move the cursor, or break the reply's line.
+# Control characters and Unicode's line separators: they would move the cursor or break the reply's line.
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _TRIES = 5
 
 
 class Predictor(Protocol):
-    """What a chat needs of a loaded run."""
+    """The part of a predictor that a chat uses."""
 
     def predict(self, examples: Any, **options: Any) -> Sequence[Any]:
-        """For each text something that has a `text`, or a Failure."""
+        """For each example an output with a `text`, or a Failure."""
         ...
 
     def wanted(self, options: Mapping[str, Any], /) -> Any:
-        """An error if the options cannot be used."""
+        """Check the options; raises an error if they cannot be used."""
         ...
 
 
 class Talk:
-    """The exchanges so far, and the replies to what comes next."""
+    """The conversation so far; replies to the next line."""
 
     def __init__(self, predictor: Predictor, *, history: int = 0, options: Mapping[str, Any] | None = None) -> None:
         self.exchanges: list[tuple[str, str]] = []
@@ -59,17 +59,17 @@ class Talk:
         return reply
 
     def again(self) -> str:
-        """Another reply to the last text, in the place of the one that it had."""
+        """Replace the last reply with another one."""
         if not self.exchanges:
-            what = "there is nothing to answer again yet"
-            raise InputError(what, hint="a line of text first", code="input.nothing_yet")
+            what = "nothing to answer again yet"
+            raise InputError(what, hint="write a line of text first", code="input.nothing_yet")
         *earlier, (text, last) = self.exchanges
         reply = last
-        for _ in range(_TRIES):  # what is likely is drawn often; the same again is not what was asked for
+        for _ in range(_TRIES):  # likely replies are drawn often, and the user wants another one
             self._drawn += 1
             seed = (self._options.get("seed", 1) + self._drawn) % 2**63
             drawn = {"method": "sample", "n_best": 1, "seed": seed}
-            # The tail of all pieces is mostly nonsense, so it is cut unless it was asked for.
+            # The tail of the distribution is mostly nonsense: cut it off unless the options say otherwise.
             reply = self._answer(text, earlier, {"top_p": 0.9, **self._options, **drawn})
             if reply != last:
                 break
@@ -77,9 +77,9 @@ class Talk:
         return reply
 
     def _answer(self, text: str, exchanges: Sequence[tuple[str, str]], options: Mapping[str, Any]) -> str:
-        """The model's reply to the text after as many of the last exchanges as are wanted, and as it has room for."""
+        """The model's reply to the text, which follows as many of the last `history` exchanges as fit."""
         if len(text) > LONGEST:
-            hint = f"at most {LONGEST} characters in a line"
+            hint = f"write at most {LONGEST} characters per line"
             raise InputError(f"too long: {len(text)} characters", hint=hint, code="text.too_long")
         earlier = list(exchanges[-self._history :]) if self._history else []
         while True:
@@ -90,7 +90,7 @@ class Talk:
                     return _one_line(reply.text)
                 if not earlier:
                     raise reply.error()
-            del earlier[0]  # the model may have room for fewer pieces
+            del earlier[0]  # the model may have room for fewer tokens
 
 
 def converse(
@@ -102,17 +102,17 @@ def converse(
     history: int = 0,
     options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Answer lines until they end or /quit: replies go to `say`, all else to `note`.
+    """Answer lines until they end or /quit: replies go to `say`, everything else to `note`.
 
-    The last `history` exchanges are put before each input; `options` are those of `predict`, and what is wrong with
-    them is the only error that is raised, because it would come back with every line.
+    The last `history` exchanges precede each input. `options` are passed to `predict`; only an error in them is
+    raised, because it would recur with every line.
     """
     predictor.wanted(options or {})
     talk = Talk(predictor, history=history, options=options)
     for line in lines:
         whole, n_halves = _HALF_PAIR.subn("\ufffd", line)
         if n_halves:
-            note(f"the line is not whole Unicode text: {n_halves} places in it were replaced by \ufffd")
+            note(f"the line is not valid Unicode: {n_halves} places in it were replaced by \ufffd")
         text = _one_line(whole)
         command = text.lower() if _COMMAND.fullmatch(text) else ""
         try:
@@ -130,23 +130,23 @@ def converse(
                 case "":
                     note("nothing to answer: the line is empty")
                 case _:
-                    note(f"there is no {command}; these there are:\n{HELP}")
-        except (JumokError, MemoryError, RuntimeError) as error:  # torch says with RuntimeError that memory is out
+                    note(f"there is no {command}; the commands are:\n{HELP}")
+        except (JumokError, MemoryError, RuntimeError) as error:  # torch runs out of memory with a RuntimeError
             note(f"no reply: {str(error) or type(error).__name__}")
 
 
 def chat_in_terminal(predictor: Predictor, *, history: int, options: Mapping[str, Any]) -> None:
-    """Talk over stdin and stdout, with a prompt if somebody sits there; notes go to stderr."""
+    """Chat over stdin and stdout, with a prompt if stdin is a terminal; notes go to stderr."""
     somebody = sys.stdin.isatty()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 cannot show all that a model writes
+            stream.reconfigure(errors="replace")  # a terminal that is not UTF-8 cannot show everything a model writes
 
     def note(text: str) -> None:
         typer.echo(text, err=True)
 
     if somebody:
-        note("Write something; /help says what else there is.")
+        note("Write something, or /help for the commands.")
     with suppress(KeyboardInterrupt):
         converse(predictor, _typed(prompt=somebody), typer.echo, note, history=history, options=options)
     if somebody:
@@ -154,10 +154,10 @@ def chat_in_terminal(predictor: Predictor, *, history: int, options: Mapping[str
 
 
 def _typed(*, prompt: bool) -> Iterator[str]:
-    """The lines of stdin as they come; bytes that are not UTF-8 come as halves of surrogate pairs."""
+    """The lines of stdin as they arrive; bytes that are not UTF-8 become lone surrogates."""
     if prompt and sys.stdout.isatty() and isinstance(sys.stdin, TextIOWrapper):
         with suppress(ImportError):
-            import readline  # noqa: F401 - gives input() its arrow keys, and a backspace over whole syllables
+            import readline  # noqa: F401 - gives input() arrow keys, and a backspace over whole syllables
         sys.stdin.reconfigure(errors="surrogateescape")
         with suppress(EOFError):
             while True:

@@ -1,8 +1,8 @@
-"""Reading configs strictly: types are not guessed, and all mistakes are told at once, each with its key and its place.
+"""Strict parsing of configs: no type coercion, and all mistakes reported at once, each with its key and place.
 
-A config is a frozen dataclass. The range of a field stands in its annotation, a relation between fields in
-`__post_init__`, which runs only when every field is in its range. Annotations are looked at by `read_config` alone:
-whatever a user wrote (recipes, overrides, options, config.json) comes through it; Python code is trusted.
+A config is a frozen dataclass. The range of a field is in its annotation, a relation between fields in
+`__post_init__`, which runs only when every field is in range. Only `read_config` enforces annotations: all user input
+(recipes, overrides, options, config.json) goes through it; Python code is trusted.
 """
 
 import json
@@ -22,17 +22,17 @@ Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, lt=1)]
-"""a part that is never the whole: dropout, label smoothing, the betas of Adam"""
+"""a share below 1: dropout, label smoothing, Adam's betas"""
 
 
 def _whole_or_share(amount: float) -> float:
     if isinstance(amount, float) and amount >= 1:
-        raise ValueError(f"must be a whole number, or below 1 a share of all (got {amount})")
+        raise ValueError(f"must be a whole number of steps, or a share of them below 1 (got {amount})")
     return amount
 
 
 Steps = Annotated[int | float, Field(gt=0), AfterValidator(_whole_or_share)]
-"""a number of steps, or below 1 a share of all"""
+"""a number of steps, or a share of all steps below 1"""
 StepsOrZero = Annotated[int | float, Field(ge=0), AfterValidator(_whole_or_share)]
 
 Config = TypeVar("Config")
@@ -40,7 +40,7 @@ _LITERALS = re.compile(r"'([^']*)'")
 _NAMES = re.compile(r"[a-z]\w*(?:\.\w+)*")
 _STRICT = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
-# pydantic's words for a Python programmer, and ours; the longer before those that they contain.
+# pydantic's wording for Python programmers, and ours; longer phrases before those that they contain.
 _WORDS = {
     "Input should be": "must be",
     "greater than or equal to": "at least",
@@ -71,14 +71,15 @@ def read_config(
     error: type[InputError] = RecipeError,
     places: Mapping[str, str] | None = None,
 ) -> Config:
-    """The config that a tree of JSON values says; `what` names it, `path` leads to it, `unions` have several kinds.
+    """Parse a config from a tree of JSON values.
 
-    `places` says of keys where they were written: a line of a file, or an option of the command line.
+    Errors call it `what`, and prefix its keys with `path`. `unions` are the sections with several kinds. `places` maps
+    keys to where they were written: a line of a file, or an option of the command line.
     """
-    # pydantic takes no settings for a dataclass; through a list they reach it and all dataclasses in it.
+    # pydantic takes no settings for a dataclass; through a list they reach it and all nested dataclasses.
     adapter: TypeAdapter[list[Config]] = TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
     try:
-        # As JSON, because there a list may be a tuple and a whole number a float, and nothing else is mistaken.
+        # As JSON: strict mode then still takes a list for a tuple and a whole number for a float, and nothing else.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
     except ValidationError as invalid:
         explain = _Explainer(kind, tree, path, unions, error.code, places or {})
@@ -100,9 +101,9 @@ def _error(error: type[InputError], mistakes: Sequence[Mistake], what: str, wher
 
 
 def _found(invalid: ValidationError, tree: object, unions: Collection[str]) -> list[dict[str, Any]]:
-    """What pydantic found. Of a value that may have several types it tells every type that it tried: here only once.
+    """pydantic's errors, merged for a value that may have several types, where it reports one per type it tried.
 
-    Such a type is part of its path, but no key of the tree. The type that fits best is the one that it went into.
+    Such a type is in the error's path, but is not a key of the tree. The deepest errors are of the type that fits best.
     """
     found: dict[tuple[object, ...], dict[str, Any]] = {}
     deepest: dict[object, int] = {}
@@ -129,7 +130,7 @@ def _found(invalid: ValidationError, tree: object, unions: Collection[str]) -> l
 
 
 class _Explainer:
-    """pydantic's errors about one tree, in our words."""
+    """Rewords pydantic's errors about one tree."""
 
     def __init__(
         self,
@@ -144,13 +145,13 @@ class _Explainer:
         self._area, self._places = area, places
 
     def __call__(self, mistake: Mapping[str, Any]) -> list[Mistake]:
-        keys = list(mistake["loc"][1:])  # the first is the place in the list
+        keys = list(mistake["loc"][1:])  # the first is the index in the list
         if len(keys) > 1 and keys[0] in self._unions:
-            del keys[1]  # the kind, which is part of pydantic's path but not of the tree's
+            del keys[1]  # the kind, which is in pydantic's path but not in the tree
         context, given, code, guess = mistake.get("ctx", {}), mistake["input"], "value", ""
         match mistake["type"]:
             case "value_error":
-                message, code = str(context["error"]), "mismatch"  # of `__post_init__`, a line for each relation
+                message, code = str(context["error"]), "mismatch"  # from `__post_init__`, one line per relation
             case "unexpected_keyword_argument":
                 (message, guess), code = self._unknown_key(keys), "unknown_key"
             case "missing":
@@ -161,7 +162,7 @@ class _Explainer:
                 known = _LITERALS.findall(str(context["expected_tags"]))
                 message = f"must be one of {context['expected_tags']} (got {context['tag']!r})"
                 keys, guess = [*keys, "kind"], nearest(str(context["tag"]), known)
-            case "json_invalid":  # half a surrogate pair, from a command line that is not UTF-8
+            case "json_invalid":  # a lone surrogate, from a command line that is not UTF-8
                 message = f"cannot be read: {context['error']}"
             case _:
                 message = mistake["msg"]
@@ -178,30 +179,30 @@ class _Explainer:
         ]
 
     def _first_key(self, line: str) -> str:
-        """What is wrong with the root names the keys that do not go together."""
+        """The first key named in an error of the root, which is about a relation between keys."""
         known = {path for path, _ in _paths(self._kind, self._tree)}
         return next((name for name in _NAMES.findall(line) if name in known), "")
 
     def _where(self, key: str, line: str, code: str) -> str | None:
-        """Where a key was written, and the override that made it wrong; of a relation, where all of its keys were."""
+        """Where a key was written, and the override that made it wrong; for a relation, where all of its keys were."""
         names = _NAMES.findall(line)
         if code.endswith(".mismatch"):
             named = [f"{key}.{name}" for name in names] if key else [n for n in names if "." in n or n == names[0]]
             found = [self._places[name] for name in named if name in self._places] or [self._written(key)]
         else:
-            names.append(f"{key.partition('.')[0]}.kind")  # an override of which may be what made the key wrong
+            names.append(f"{key.partition('.')[0]}.kind")  # overriding the kind may have made the key wrong
             places = [self._places.get(name, "") for name in names if code.endswith("_key")]
             found = [self._written(key), *(place for place in places if place.startswith("--set"))]
         return ", ".join(dict.fromkeys(filter(None, found))) or None
 
     def _written(self, key: str) -> str:
-        """The place of a key, or of the nearest section around it."""
+        """The place of a key, or of the innermost section around it that has one."""
         while key and key not in self._places:
             key = key.rpartition(".")[0]
         return self._places.get(key, "")
 
     def _unknown_key(self, keys: Sequence[Any]) -> tuple[str, str]:
-        """There is no such key: the kinds that have it, or the nearest one there is."""
+        """Message and hint for an unknown key: the kinds that have it, or the closest known key."""
         *above, key = keys
         owner, node = self._kind, self._tree
         for name in above:
@@ -211,7 +212,7 @@ class _Explainer:
                 return "unknown key", ""
             if len(above) == 1 and (kinds := _kinds_with(members, key)) and name in self._unions:
                 chosen = node.get("kind") if isinstance(node, dict) else None
-                return f'unknown key when {name}.kind is "{chosen}", it belongs to {" or ".join(kinds)}', ""
+                return f'unknown key for {name}.kind = "{chosen}", it belongs to {" or ".join(kinds)}', ""
             owner = _member(members, node)
         if guess := nearest(str(key), _hints(owner)):
             return "unknown key", guess
@@ -220,7 +221,7 @@ class _Explainer:
 
 
 def _hints(kind: Any) -> dict[str, Any]:
-    """The keys of a config, and what they may be."""
+    """The keys of a config and their types."""
     if not is_dataclass(kind):
         return {}
     hints = get_type_hints(kind)
@@ -228,7 +229,7 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _paths(kind: type, tree: object, path: str = "") -> Iterator[tuple[str, str]]:
-    """All keys of a config, with the last part of each."""
+    """All key paths of a config, each with its last part."""
     for name, annotation in _hints(kind).items():
         here = f"{path}.{name}" if path else name
         yield here, name
@@ -244,7 +245,7 @@ def _members(annotation: Any) -> list[type]:
 
 
 def _member(members: Sequence[type], node: object) -> type:
-    """The member of a union that a tree says it is, or the first one."""
+    """The member of a union that the tree selects by its kind, or the first one."""
     chosen = node.get("kind") if isinstance(node, dict) else None
     return next((member for member in members if _kind_of(member) == chosen), members[0])
 
@@ -256,5 +257,5 @@ def _kind_of(member: type) -> str | None:
 
 
 def _kinds_with(members: Sequence[type], key: str) -> list[str]:
-    """The kinds of a union that have such a key."""
+    """The kinds of a union that have this key."""
     return list(dict.fromkeys(f'"{_kind_of(member)}"' for member in members if key in _hints(member)))

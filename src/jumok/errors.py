@@ -9,7 +9,7 @@ JumokError
 └── RunError              the run failed: exit code 1
 
 `code` is stable across versions ("data.misaligned"): programs and tests rely on it, people read the rest. The part
-before the dot is the area, which an error without a more precise code has alone.
+before the dot is the area; an error without a more specific code has only the area.
 """
 
 import re
@@ -21,7 +21,7 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One of the things that are wrong with a config: its key, a code, what is wrong, and where that was written."""
+    """One mistake in a config: its key, a code, what is wrong, and where it was written."""
 
     key: str
     code: str
@@ -32,7 +32,7 @@ class Mistake:
 
     @property
     def told(self) -> str:
-        """What is wrong with which key, which is named once."""
+        """What is wrong, with the key named once."""
         named = not self.key or re.match(rf"{re.escape(self.key)}\b", self.what)
         return self.what if named else f"{self.key}: {self.what}"
 
@@ -47,7 +47,7 @@ class JumokError(Exception):
     exit_code = 1
     code = "jumok"
     mistakes: Sequence[Mistake] = ()
-    """all that is wrong with a config, which is told at once"""
+    """all mistakes in a config, reported at once"""
 
     def __init__(
         self, what: str, *, where: str | Path | None = None, hint: str | None = None, code: str | None = None
@@ -85,7 +85,7 @@ class DataError(InputError):
 
 
 class OffsetError(DataError):
-    """What an example marks is not at its offsets; `shift` is how far away it stands, if it occurs at all."""
+    """A span of an example is not at its offsets; `shift` is how far away it is, if it occurs at all."""
 
     code = "data.offsets"
 
@@ -101,18 +101,18 @@ class CheckpointError(InputError):
 
 
 class RunError(JumokError):
-    """The input was right, but the run failed."""
+    """The input is valid, but the run failed."""
 
     code = "run"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:
-    """Names for a message, which is none if it has thousands of them."""
+    """Names for a message, shortened to the first `most`."""
     return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """`did you mean …?` with the closest of the known names, or the one that `lr` is short for; nothing if none is."""
+    """`did you mean …?` with the closest known name, or one whose initials match (`lr`); empty if none is close."""
     names = [*known]
     found = get_close_matches(name, names, n=1, cutoff=0.6)
     found += [one for one in names if "_" in one and name == "".join(word[:1] for word in one.split("_"))]

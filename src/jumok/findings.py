@@ -1,4 +1,4 @@
-"""Findings: faults that were counted, judged by their share, and shown with a few examples."""
+"""Findings: faults counted, rated by their share, and shown with a few examples."""
 
 import re
 import unicodedata
@@ -10,7 +10,7 @@ from typing import Literal
 
 Severity = Literal["error", "warning", "note"]
 Rule = tuple[str, float, float, str, str]
-"""the code of its findings, the shares from which they are a warning and an error, what was found, and what to do"""
+"""code of its findings, shares from which they are a warning and an error, what was found, what to do about it"""
 
 _UNSEGMENTED = re.compile("[ぁ-ヿ㐀-鿿\u0e00-\u0e7f]")
 
@@ -20,7 +20,7 @@ class Finding:
     """One kind of fault: how often it was found, what to do about it, and where to look."""
 
     code: str
-    """stable, such as "data.duplicate": what a program asks for"""
+    """stable, for programs: data.duplicate"""
     severity: Severity
     count: int
     share: float
@@ -46,9 +46,9 @@ class Tally:
 def judge(
     rule: Rule, tally: Tally, n: int, facts: Mapping[str, str], *, begin: str = "", weight: float | None = None
 ) -> list[Finding]:
-    """The finding of a rule for a fault in `tally.count` of n places; none if there are none.
+    """Apply a rule to a fault found in `tally.count` of n places; empty if the count is zero.
 
-    Its severity follows from its share of the places, or from `weight` if places weigh differently.
+    The severity depends on the share of places, or on `weight` if places weigh differently.
     """
     if not tally.count:
         return []
@@ -83,7 +83,7 @@ def folded(text: str) -> str:
 
 
 def is_decomposed(text: str) -> bool:
-    # Only joining makes a text shorter: NFC also replaces a few signs by others, and takes a few apart.
+    # Only composition makes a text shorter: NFC also replaces a few characters, and decomposes a few.
     return not unicodedata.is_normalized("NFC", text) and len(unicodedata.normalize("NFC", text)) < len(text)
 
 
@@ -92,12 +92,12 @@ def hash_of(text: str) -> int:
 
 
 def count_words(text: str) -> int:
-    """Whitespace-separated words; where none are written, two characters count as one."""
+    """Whitespace-separated words; in scripts without spaces, two characters count as one."""
     return max(text.count(" ") + 1, len(_UNSEGMENTED.findall(text)) // 2)
 
 
 def quartiles(counted: Counter[int]) -> str:
-    """Of values that were counted: a quarter is at most the first of these, and so on."""
+    """The quartiles and the maximum of counted values."""
     if len(counted) == 1:
         return f"always {max(counted):,}"
     found: list[str] = []

@@ -1,11 +1,11 @@
-"""Small pieces of HTML for notebooks: bars, marked texts, matrices. No script, no outside style, every text escaped."""
+"""HTML fragments for notebooks: bars, highlighted texts, matrices. No scripts, inline styles, all text escaped."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
 from jumok.text.span import Span
 
-# Okabe and Ito's colours, which colour-blind people tell apart.
+# Okabe and Ito's palette for colour-blind readers.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 _FONT = "font-family:sans-serif;font-size:14px;line-height:1.6"
 
@@ -33,7 +33,7 @@ def bars(shares: Mapping[str, float], most: int = 10) -> str:
 
 
 def marked(text: str, spans: Iterable[Span]) -> str:
-    """A text with its spans on coloured ground, each with its label; a span inside another is left to the other."""
+    """A text with its spans highlighted and labelled; a span that overlaps an earlier one is skipped."""
     found = sorted(spans, key=lambda span: (span.start, -span.end))
     kinds = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(sorted({span.label for span in found}))}
     html, at = "", 0
@@ -50,7 +50,7 @@ def marked(text: str, spans: Iterable[Span]) -> str:
 
 
 def shaded(words: Iterable[tuple[str, float]]) -> str:
-    """Words, the darker the more they count."""
+    """Words, shaded by their weight."""
     pairs = list(words)
     most = max((weight for _, weight in pairs), default=0.0) or 1.0
     spans = (
@@ -62,7 +62,7 @@ def shaded(words: Iterable[tuple[str, float]]) -> str:
 
 
 def matrix(rows: Sequence[str], columns: Sequence[str], weights: Sequence[Sequence[float]]) -> str:
-    """A row for each that looks, a column for each that is looked at."""
+    """An attention matrix: a row for each query, a column for each key."""
     cell = "border:1px solid #8883;padding:1px 4px;font-size:12px;text-align:center"
     head = "".join(f'<th style="{cell};writing-mode:vertical-rl">{escape(column)}</th>' for column in columns)
     most = max((weight for row in weights for weight in row), default=0.0) or 1.0

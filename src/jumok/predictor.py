@@ -18,17 +18,17 @@ def load(*runs: str | Path, device: str = "auto") -> Predictor[Any, Any]: ...
 @overload
 def load(*runs: str | Path, task: type[SomePredictor], device: str = "auto") -> SomePredictor: ...
 def load(*runs: str | Path, task: Any = None, device: str = "auto") -> Any:
-    """A predictor from a run folder or a model folder; several make an ensemble.
+    """Load a predictor from a run folder or a model folder; several make an ensemble.
 
-    `task` says which predictor is expected, so that an editor knows its outputs: `load(run, task=jumok.Translator)`.
+    `task` is the expected predictor, so that an editor knows its outputs: `load(run, task=jumok.Translator)`.
     """
-    from jumok.engines.torch import open_engine  # torch takes a second, and only a model needs it
+    from jumok.engines.torch import open_engine  # torch takes a second to import, and only a model needs it
     from jumok.hub.folder import model_folder
     from jumok.tasks.stored import read_model
 
     if not runs:
-        hint = 'jumok.load("runs/quickstart")'
-        raise InputError("there is no run to load", hint=hint, code="input.no_run")
+        hint = 'pass a run, e.g. jumok.load("runs/quickstart")'
+        raise InputError("no run to load", hint=hint, code="input.no_run")
     paths = [model_folder(Path(run)) for run in runs]
     folders = [read_model(path) for path in paths]
     configs = [folder.facts["task"] for folder in folders]
@@ -42,14 +42,14 @@ def load(*runs: str | Path, task: Any = None, device: str = "auto") -> Any:
     ]
     _refuse_mixture(meanings, paths)
     if len(folders) > 1 and not kinds[0].ensembles:
-        what = f"models of {kinds[0].name} make no ensemble"
-        raise InputError(what, where=paths[1], hint="a single run", code="input.ensemble")
+        what = f"{kinds[0].name} models cannot form an ensemble"
+        raise InputError(what, where=paths[1], hint="pass a single run", code="input.ensemble")
     heads = [kind.head(config, found) for kind, config, found in zip(kinds, configs, facts, strict=True)]
     engine = open_engine(folders, heads, device=device, where=paths)
     predictor = kinds[0].predictor(engine, folders[0].tokenizers, configs[0], facts[0])
     if task is not None and not isinstance(predictor, task):
         what = f"the run's task is {kinds[0].name}, not {task.kind}"
-        raise InputError(what, where=paths[0], hint="another run, or no task=", code="input.task")
+        raise InputError(what, where=paths[0], hint="load another run, or leave out task=", code="input.task")
     return predictor
 
 
@@ -58,13 +58,13 @@ def _vocabulary(folder: "ModelFolder") -> tuple[str, str]:
 
 
 def _refuse_mixture(meanings: list[dict[str, object]], paths: list[Path]) -> None:
-    """An ensemble is of models that do the same with the same pieces, so that a text is read once for all of them."""
+    """Refuse an ensemble whose models differ in task or vocabulary: a text is encoded once for all of them."""
     first = meanings[0]
     for meaning, path in zip(meanings, paths, strict=True):
         if differ := [key for key in {**first, **meaning} if meaning.get(key) != first.get(key)]:
             raise CheckpointError(
-                f"models of an ensemble must share their task and their vocabulary; these differ in {listed(differ)}",
+                f"the models of an ensemble must share their task and vocabulary; these differ in {listed(differ)}",
                 where=f"{paths[0]} and {path}",
-                hint="runs of recipes with the same task, data and tokenizer",
+                hint="combine runs whose recipes have the same task, data and tokenizer",
                 code="checkpoint.ensemble",
             )

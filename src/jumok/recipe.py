@@ -1,7 +1,7 @@
-"""A recipe: everything that decides a run, as one typed tree.
+"""A recipe: everything that determines a run, as one typed tree.
 
-TOML and `--set key=value` in; every unknown key, wrong type and impossible combination refused at once, each with its
-path and the place it was written; the effective recipe, all defaults filled in, out as JSON.
+TOML and `--set key=value` go in; unknown keys, wrong types and impossible combinations are all reported at once, each
+with its path and place; the effective recipe, with all defaults filled in, comes out as JSON.
 """
 
 import json
@@ -41,8 +41,8 @@ from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
 VOCABULARIES = {"bert": "wordpiece", "gpt": "byte_bpe"}
-"""models whose special pieces only one kind of vocabulary has"""
-if TYPE_CHECKING:  # the table of tasks decides; a reader of types learns no more than that
+"""models whose special tokens only one kind of vocabulary has"""
+if TYPE_CHECKING:  # decided by the table of tasks, which type checkers cannot see
     TaskConfig = Any
     DataConfig = Any
 else:
@@ -52,7 +52,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Published:
-    """What a paper reports for this recipe, to stand beside what is measured."""
+    """Figures that a paper reports for this recipe, shown beside the measured ones."""
 
     source: str
     parameters: float | None = None
@@ -62,30 +62,30 @@ class Published:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
-    """The root of the tree; each branch is the config of the part that it is named after."""
+    """The root of the tree; each section is the config of the part it is named after."""
 
     description: str = ""
     seed: Seed = 1
     seeds: list[Seed] = field(default_factory=list)
-    """one training with each of them, into folders of their own; scores are then means with the interval of seeds"""
+    """train once per seed, each in its own folder; scores are then means over the seeds, with their interval"""
     init: str | None = None
-    """a run or a Hugging Face folder: training begins with its vocabulary and weights, and [model] is its own"""
+    """a run or a Hugging Face folder to start from: its weights and vocabulary are used, [model] defaults to its own"""
     features: str | None = None
-    """a run of ELMo or BERT whose layers, frozen, are features for model.kind = "rnn"; the vocabulary is theirs"""
+    """an ELMo or BERT run whose frozen layers are features for model.kind = "rnn"; its vocabulary is used"""
     task: TaskConfig = field(default_factory=TranslationConfig)
     data: DataConfig
     tokenizer: TokenizerConfig = field(default_factory=TokenizerConfig)
     model: Annotated[ModelConfig, Field(discriminator="kind")] = field(default_factory=TransformerConfig)
     vectors: VectorsConfig = field(default_factory=VectorsConfig)
     old_domain: DocumentData | None = None
-    """pretraining from `init`: documents of what the weights knew, scored before and after"""
+    """pretraining from `init`: documents of the original domain, scored before and after"""
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
     published: Published | None = None
 
     @property
     def kind(self) -> TaskKind:
-        """The task's entry in the table."""
+        """The task's entry in `TASKS`."""
         return task_named(self.task.kind)
 
     def __post_init__(self) -> None:
@@ -93,16 +93,16 @@ class Recipe:
         wrong = [*self._unfitting(task), *task.mistakes(self), *_unfitting_model(self)]
         wrong += _unfitting_vectors(self.vectors, self.model)
         if len(set(self.seeds)) < len(self.seeds):
-            wrong.append("seeds: the same seed twice is the same training twice")
+            wrong.append("seeds must differ: the same seed gives the same training")
         if self.old_domain is not None and (self.init is None or task.name != "pretraining"):
             wrong.append('old_domain needs init and task.kind = "pretraining"')
         if (old := self.old_domain) is not None and (not old.test or old.train or old.dev):
-            wrong.append("old_domain is scored and not learned from: it needs test, and has neither train nor dev")
+            wrong.append("old_domain is scored, not trained on: it needs test, and neither train nor dev")
         if wrong:
             raise ValueError("\n".join(wrong))
 
     def _unfitting(self, task: TaskKind) -> list[str]:
-        """Data, model or metric that the task does not take."""
+        """Data, model or metric that the task does not support."""
         kinds = [data.__dataclass_fields__["kind"].default for data in task.data]
         wrong = []
         for section, given, fitting in (
@@ -111,19 +111,19 @@ class Recipe:
             ("train.metric", self.train.metric, task.metrics(self.task)),
         ):
             if given not in fitting:
-                does = " or ".join(f'"{kind}"' for kind in fitting)
-                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.name}", {does} does')
+                choices = " or ".join(f'"{kind}"' for kind in fitting)
+                wrong.append(f'{section} = "{given}" does not fit task.kind = "{task.name}": use {choices}')
         return wrong
 
 
 def _unfitting_model(recipe: Recipe) -> list[str]:
-    """What does not go with the kind of model."""
+    """Settings that do not fit the kind of model."""
     c, wrong = recipe.model, []
     transfer = recipe.train.transfer
     if c.kind == "gpt" and transfer.mode != "full":
-        wrong.append(f'train.transfer.mode = "{transfer.mode}": GPT has no head that could learn alone')
+        wrong.append(f'train.transfer.mode = "{transfer.mode}" needs a head to train alone, and GPT has none')
     if c.kind not in ("bert", "gpt", "rnn") and (transfer.mode != "full" or transfer.layer_decay != 1):
-        wrong.append(f'train.transfer is for model.kind = "bert", "gpt" or "rnn", and model.kind is "{c.kind}"')
+        wrong.append(f'train.transfer needs model.kind = "bert", "gpt" or "rnn", but model.kind is "{c.kind}"')
     if isinstance(c, TransformerConfig | Seq2SeqConfig):
         if c.tie_embeddings == "all" and not recipe.tokenizer.joint:
             wrong.append('model.tie_embeddings = "all" needs tokenizer.joint = true')
@@ -131,46 +131,46 @@ def _unfitting_model(recipe: Recipe) -> list[str]:
             wrong.append("data.max_len must be below model.max_len when positions are learned")
     features = c.features if isinstance(c, RnnConfig) else None
     if recipe.features is not None and features is None:
-        wrong.append('features are of a run of model.kind = "elmo" or "bert", for model.kind = "rnn"')
+        wrong.append('features need model.kind = "rnn", and a run with model.kind = "elmo" or "bert"')
     for reader, key in ((c, "model"), (features, "model.features")):
         if isinstance(reader, BertConfig | GptConfig) and recipe.data.max_len > reader.max_len:
-            wrong.append(f"data.max_len = {recipe.data.max_len} must not be over {key}.max_len = {reader.max_len}")
+            wrong.append(f"data.max_len = {recipe.data.max_len} must not exceed {key}.max_len = {reader.max_len}")
     if (kind := recipe.tokenizer.kind) != (needed := VOCABULARIES.get(c.kind, kind)):
         wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
     elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
-        wrong.append(f'tokenizer.kind = "byte_bpe" is for model.kind = "gpt", and model.kind is "{c.kind}"')
+        wrong.append(f'tokenizer.kind = "byte_bpe" needs model.kind = "gpt", but model.kind is "{c.kind}"')
     attends = isinstance(c, TransformerConfig | Seq2SeqConfig) and c.attends
     if recipe.decode.coverage_penalty and not attends:
-        wrong.append("decode.coverage_penalty counts attention, and the model has none")
+        wrong.append("decode.coverage_penalty needs attention, and the model has none")
     return wrong
 
 
 def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
-    """What is wrong with word vectors for this model."""
+    """Settings of word vectors that do not fit the model."""
     if not vectors.source and not vectors.target:
         return ["vectors.frozen needs vectors.source or vectors.target"] if vectors.frozen else []
     match c:
         case ElmoConfig():
-            return ["vectors are not for ELMo: its embeddings are its output, too, and have to learn"]
+            return ["vectors do not fit ELMo: its embeddings are also its output layer, and must be trained"]
         case RnnConfig():
-            return ["vectors.target needs a model with a target; there is one text here"] if vectors.target else []
+            return ["vectors.target needs a model with a target text"] if vectors.target else []
         case Seq2SeqConfig():
             wrong = []
             if vectors.source and vectors.target and c.tie_embeddings == "all":
                 wrong.append('vectors.source and vectors.target need model.tie_embeddings = "target" or "none"')
             if vectors.frozen and c.tie_embeddings != "none":
-                wrong.append('vectors.frozen needs model.tie_embeddings = "none": the output matrix has to learn')
+                wrong.append('vectors.frozen needs model.tie_embeddings = "none": the output matrix must be trained')
             return wrong
         case _:  # a Transformer scales its embeddings and shares them
-            return [f'vectors are for recurrent models, and model.kind is "{c.kind}"']
+            return [f'vectors need a recurrent model, but model.kind is "{c.kind}"']
 
 
 def load_recipe(
     path: Path, overrides: Sequence[str] = (), *, find_data: bool = True, need_weights: bool = True
 ) -> Recipe:
-    """Read a TOML recipe; its data files are found beside it or under the folder JUMOK_DATA.
+    """Read a TOML recipe; its data files are found beside it or in the folder JUMOK_DATA.
 
-    Who looks at its data only does not need the weights that it begins with.
+    Without `need_weights`, the weights to start from may be missing: enough to inspect the data.
     """
     tree, places = _read_toml(path)
     for override in overrides:
@@ -180,13 +180,13 @@ def load_recipe(
             tree = _begun(tree, key, path, places, need_weights=need_weights)
     recipe = parse_recipe(tree, where=str(path), places=places)
     if recipe.train.transfer.mode == "frozen" and recipe.init is None and need_weights:
-        said = "nothing but the head learns, and without init what is below it has learned nothing either"
-        warnings.warn(f'train.transfer.mode = "frozen": {said}', stacklevel=2)
+        what = 'train.transfer.mode = "frozen" without init: only the head is trained, on top of random weights'
+        warnings.warn(what, stacklevel=2)
     return _resolve(recipe, path, places) if find_data else recipe
 
 
 def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
-    """The tree of a file, and where each of its keys stands."""
+    """The tree of a file, and the place of each key."""
     try:
         raw = path.read_bytes()
     except OSError as error:
@@ -202,14 +202,14 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         what, _, place = str(error).rpartition(" (at ")
         line = re.match(r"line (\d+)", place)
         number = int(line[1]) if line else len(written.splitlines())  # "end of document"
-        raise RecipeError(f"not TOML: {what}", where=f"{path}:{number}", code="recipe.not_toml") from error
+        raise RecipeError(f"invalid TOML: {what}", where=f"{path}:{number}", code="recipe.not_toml") from error
     return tree, {key: f"{path}:{line}" for key, line in key_lines(written).items()}
 
 
 def _begun(
     tree: dict[str, Any], key: str, path: Path, places: Mapping[str, str], *, need_weights: bool
 ) -> dict[str, Any]:
-    """A recipe that begins with other weights has their model, or their features, and their vocabulary."""
+    """Fill in model, or features, and vocabulary from the weights that the recipe starts from."""
     folders = [path.parent.absolute(), Path.cwd(), *map(Path, filter(None, [os.environ.get(DATA_FOLDER)]))]
     found = [folder / tree[key] for folder in folders if (folder / tree[key]).is_dir()]
     if not found and not need_weights:
@@ -218,36 +218,36 @@ def _begun(
         raise RecipeError(
             f"{key}: no such run or folder: {tree[key]}",
             where=places.get(key, path),
-            hint=f"a folder relative to one of {', '.join(map(str, folders))}",
+            hint=f"use a path relative to one of {', '.join(map(str, folders))}",
             code="recipe.no_weights",
         )
     start = read_start(str(found[0]))
     known = start.tokenizers.source
     model, tokenizer = tree.get("model", {}), tree.get("tokenizer", {})
     if not (isinstance(model, dict) and isinstance(tokenizer, dict)):
-        return tree  # which is refused for it
+        return tree  # rejected later
     if key == "init":
         kind = model.get("kind", start.config.kind)
         if kind != start.config.kind:
             raise RecipeError(
-                f'the weights are of model.kind = "{start.config.kind}", and the recipe has model.kind = "{kind}"',
+                f'the weights have model.kind = "{start.config.kind}", but the recipe has model.kind = "{kind}"',
                 where=", ".join(places[name] for name in (key, "model.kind") if name in places) or path,
-                hint="leave out [model], which is then that of the weights, or begin with weights of that kind",
+                hint="leave out [model] to use the model of the weights, or start from weights of that kind",
                 code="recipe.weights",
             )
         model = {**asdict(start.config), **model}
     elif isinstance(start.config, ElmoConfig | BertConfig):
         model = {**model, "features": asdict(start.config)}
     tokenizer = {"kind": VOCABULARIES.get(start.config.kind, known.kind), **tokenizer}
-    if (told := tokenizer.get("vocab_size", known.vocab_size)) != known.vocab_size:
-        has = f"the vocabulary is that of {tree[key]}, of {known.vocab_size:,} pieces"
-        warnings.warn(f"tokenizer.vocab_size = {told} is not used: {has}", stacklevel=2)
+    if (size := tokenizer.get("vocab_size", known.vocab_size)) != known.vocab_size:
+        why = f"the vocabulary comes from {tree[key]} and has {known.vocab_size:,} tokens"
+        warnings.warn(f"tokenizer.vocab_size = {size} is ignored: {why}", stacklevel=2)
     tokenizer["vocab_size"] = known.vocab_size
     return {**tree, key: str(found[0].resolve()), "model": model, "tokenizer": tokenizer}
 
 
 def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
-    """Any model that fits the task stands in for theirs."""
+    """Stand in for the missing weights with any model that fits the task."""
     if key == "features":
         return {name: value for name, value in tree.items() if name != key}
     task = next((task for task in TASKS if task.name == _kind(tree, "task", "")), None)
@@ -258,17 +258,17 @@ def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
 
 
 def shipped_recipe(name: str) -> Path:
-    """Recipes travel inside the installed package; in a checkout they stand beside it."""
+    """A recipe shipped with jumok: inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parent
     for folder in (package / "recipes", package.parents[1] / "recipes"):
         if (folder / name).exists():
             return folder / name
-    hint = "a complete installation of jumok"
+    hint = "reinstall jumok"
     raise RecipeError("recipe not found", where=name, hint=hint, code="recipe.not_shipped")
 
 
 def parse_recipe(tree: dict[str, Any], *, where: str, places: Mapping[str, str] | None = None) -> Recipe:
-    """A recipe from its tree; `places` says where each key was written."""
+    """Parse a recipe from its tree; `places` maps keys to where they were written."""
     for section, kind in (("task", "translation"), ("model", "transformer")):
         if isinstance(tree.get(section), dict):
             tree = {**tree, section: {"kind": kind, **tree[section]}}
@@ -279,7 +279,7 @@ def parse_recipe(tree: dict[str, Any], *, where: str, places: Mapping[str, str] 
 
 
 def _kind(tree: dict[str, Any], section: str, default: str) -> Any:
-    """What a section of a tree that has not been checked yet is of."""
+    """The kind of a section in a tree that is not validated yet."""
     found = tree.get(section)
     return found.get("kind", default) if isinstance(found, dict) else default
 
@@ -296,7 +296,7 @@ def key_and_value(override: str) -> tuple[str, Any]:
         raise RecipeError(
             f"not an override: {override}",
             where="--set",
-            hint="--set key=value, such as --set train.steps=200",
+            hint="use --set key=value, e.g. --set train.steps=200",
             code="recipe.override",
         )
     try:
@@ -307,7 +307,7 @@ def key_and_value(override: str) -> tuple[str, Any]:
 
 
 def _override(tree: dict[str, Any], override: str, places: dict[str, str]) -> None:
-    """Set a key of the tree; what is wrong with it, or with a section that was made for it, is the override's fault."""
+    """Set a key of the tree; errors in it, or in a section created for it, point to the override."""
     key, value = key_and_value(override)
     said = f"--set {override}"
     *parents, leaf = key.split(".")
@@ -318,14 +318,14 @@ def _override(tree: dict[str, Any], override: str, places: dict[str, str]) -> No
             node[parent], places[path] = {}, said
         node = node[parent]
         if not isinstance(node, dict):
-            raise RecipeError(f"{key} goes below {path}, which is a value", where=said, code="recipe.override")
+            raise RecipeError(f"{key} cannot be below {path}, which is a value", where=said, code="recipe.override")
     for below in [place for place in places if place.startswith(f"{key}.")]:
         del places[below]
     node[leaf], places[key] = value, said
 
 
 def _resolve(recipe: Recipe, path: Path, places: Mapping[str, str]) -> Recipe:
-    """Absolute paths, so that the effective recipe means the same from anywhere."""
+    """Make paths absolute, so that the effective recipe means the same from anywhere."""
     folders = [path.parent.absolute()]
     if os.environ.get(DATA_FOLDER):
         folders.append(Path(os.environ[DATA_FOLDER]).absolute())
@@ -357,11 +357,11 @@ def _resolve(recipe: Recipe, path: Path, places: Mapping[str, str]) -> Recipe:
 def _no_data_file(
     missing: Mapping[str, str], folders: Sequence[Path], path: Path, places: Mapping[str, str]
 ) -> RecipeError:
-    """`missing` says which key names a file that is not there."""
+    """`missing` maps each missing file to the key that names it."""
     near = [folder / file for file in missing for folder in folders]
     there = [str(beside) for file in near if file.parent.is_dir() for beside in file.parent.iterdir()]
     guesses = dict.fromkeys(filter(None, (nearest(str(file), there) for file in near if len(missing) == 1)))
-    relative = f"a path relative to the recipe or to the folder that the environment variable {DATA_FOLDER} names"
+    relative = f"use a path relative to the recipe or to the folder in the environment variable {DATA_FOLDER}"
     return RecipeError(
         "no such data file: " + ", ".join(missing),
         where=", ".join(dict.fromkeys(places.get(key, str(path)) for key in missing.values())),

@@ -1,7 +1,7 @@
-"""One recipe, several trainings: a seed each, a fold each, or both; scores are then means over what was trained.
+"""One recipe, several trainings: one per seed, per fold, or both; scores are means over the trainings.
 
-Each training is a run folder of its own below the recipe's, so that each goes on by itself when it was stopped. The
-model of the whole is that of the training whose dev score is best; what is reported is the mean, not the best.
+Each training has its own run folder below the recipe's, so that each resumes by itself. The final model is the one
+with the best dev score; the reported scores are the means, not the best.
 """
 
 import json
@@ -18,7 +18,7 @@ from jumok.recipe import Recipe
 from jumok.train.folder import RunFolder
 from jumok.train.loop import LOWER_IS_BETTER
 
-# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom; beyond, the normal distribution is near enough.
+# Student's t, two-sided 95 %, for 1 to 30 degrees of freedom; beyond, the normal distribution is close enough.
 # fmt: off
 _STUDENT = (
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
@@ -30,14 +30,13 @@ _UNBOUNDED = {*LOWER_IS_BETTER, "masked_loss"}
 """every other score is a percentage"""
 _SHARES = ("folds", "fold", "dev_share", "test_share")
 _DECIDING = ("kind", "source", "columns", "text", "column", "format", "split_sentences")
-"""keys of the data: where the sides of examples are decided by a hash, and what it is the hash of"""
+"""data keys: those that split examples by a hash, and those that determine what is hashed"""
 _MADE = ("toy_", "synthetic")
-"""how kinds of data begin that have no files"""
+"""prefixes of the kinds of data that have no files"""
 
 
 def series(recipe: Recipe) -> dict[str, Recipe]:
-    """The recipes that a recipe with several seeds or folds is made of, by the names of their folders; none if it has
-    neither."""
+    """The recipes of the single trainings, by folder name; empty without several seeds or folds."""
     data = recipe.data
     n_folds = 0 if data.is_made or data.fold is not None else data.folds
     if not recipe.seeds and not n_folds:
@@ -54,7 +53,7 @@ def series(recipe: Recipe) -> dict[str, Recipe]:
 
 
 def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
-    """Write the scores of all parts, and the best model, into the folder above them."""
+    """Write the mean scores of all parts, and the best model, into the folder above them."""
     found = {part: json.loads(RunFolder(out / part).scores.read_text("utf-8")) for part in parts}
     n_folds = len(parts) // max(len(recipe.seeds), 1)
     kind = "seeds" if n_folds == 1 else f"folds of {len(recipe.seeds)} seeds" if len(recipe.seeds) > 1 else "folds"
@@ -62,12 +61,12 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     for split in found[parts[0]]:
         results = [found[part][split] for part in parts]
         names = [name for name in results[0]["scores"] if all(name in result["scores"] for result in results)]
-        # The folds test different texts, but may be developed on the same; every seed has the same ones.
+        # Folds differ in their test texts, but may share dev; seeds share both.
         sentences = sum(result["sentences"] for result in results[: n_folds if split == "test" else 1])
         scores[split] = {"sentences": sentences, "parts": parts, "scores": results[0]["scores"]}
-        if len(parts) > 1:  # one training alone keeps the interval of its test set
+        if len(parts) > 1:  # a single training keeps the interval of its test set
             values = {name: [result["scores"][name]["value"] for result in results] for name in names}
-            # Seeds of one fold share its texts: they are one value, not several that are independent.
+            # Seeds of one fold share its texts, so they are not independent: their mean is one value.
             of_folds = {name: [fmean(values[name][fold::n_folds]) for fold in range(n_folds)] for name in names}
             means = of_folds if n_folds > 1 else values
             scores[split]["scores"] = {name: mean_of(name, means[name], kind) for name in names}
@@ -82,7 +81,7 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
 
 
 def parts_of(run: Path) -> list[str]:
-    """The folders of the trainings whose scores a run folder has the means of; none if it is of one training."""
+    """Folders of the trainings whose mean scores a run folder holds; empty for a single training."""
     path = RunFolder(run).scores
     scores: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
     parts: list[str] = next((result.get("parts", []) for result in scores.values()), [])
@@ -90,18 +89,18 @@ def parts_of(run: Path) -> list[str]:
 
 
 def refuse_other_test_data(first: Path, second: Path) -> None:
-    """Runs are compared on what the first holds out: the second must hold out the same, else it may have learned it."""
+    """Refuse to compare runs that hold out different examples: one may have been trained on the other's."""
     for run in (first, second):
         if parts := [part for part in parts_of(run) if "fold-" in part]:
             raise InputError(
-                f"a cross-validation has a model and test data for each of its parts: {', '.join(parts)}",
+                f"a cross-validation has a model and a test set for each part: {', '.join(parts)}",
                 where=run,
-                hint=f"the same part of both, e.g. {run / parts[0]}, or --data test=FILE",
+                hint=f"compare the same part of both, e.g. {run / parts[0]}, or pass --data test=FILE",
                 code="input.cross_validation",
             )
     one, other = ({"data": {}, **(RunFolder(run).stored() or {})} for run in (first, second))
     if "recipe" not in one or "recipe" not in other:
-        return  # a model from elsewhere does not say what it has learned from
+        return  # an imported model does not record its training data
     a, b = one["recipe"]["data"], other["recipe"]["data"]
     keys = [*_SHARES, *(_DECIDING if any(a.get(key) for key in _SHARES) else [])]
     differing = [key for key in keys if (a.get(key) or None) != (b.get(key) or None)]
@@ -112,11 +111,11 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
         if a.get(split) != b.get(split) and one["data"].get(split) != other["data"].get(split):
             differing.append(split)
     if differing:
-        said = "; ".join(f"data.{key} is {a.get(key)!r} and {b.get(key)!r}" for key in differing)
+        differences = "; ".join(f"data.{key} is {a.get(key)!r} and {b.get(key)!r}" for key in differing)
         raise InputError(
-            f"the runs hold out different examples, and one may have learned those of the other: {said}",
+            f"the runs hold out different examples, so one may have been trained on the other's: {differences}",
             where=f"{first} and {second}",
-            hint="runs with the same dev and test data, or --data test=FILE, of which neither has learned",
+            hint="compare runs with the same dev and test data, or pass --data test=FILE with data new to both",
             code="input.other_test_data",
         )
 
@@ -126,7 +125,7 @@ def _copy(model: Path, building: Path) -> None:
 
 
 def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
-    """The mean of several trainings, with the interval in which Student's t says that it would lie with more."""
+    """The mean of several trainings, with its confidence interval by Student's t."""
     mean, n = fmean(values), len(values)
     deviation = stdev(values)
     t = _STUDENT[n - 2] if n - 2 < len(_STUDENT) else 1.96
@@ -145,7 +144,7 @@ def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:
 
 
 def _scale(name: str) -> tuple[float, float]:
-    """What a score can be at all; Student's t knows no bounds."""
+    """The bounds of a score, which Student's t does not know."""
     if name in _CORRELATIONS:
         return -100.0, 100.0
     if name in _UNBOUNDED:
@@ -154,8 +153,8 @@ def _scale(name: str) -> tuple[float, float]:
 
 
 def _goodness(run: Path, scores: dict[str, Any], metric: str) -> float:
-    """The dev score of a training's model, the higher the better, by the metric that chose its checkpoint; of a metric
-    that is only looked at in training, that of its best checkpoint."""
+    """A training's dev score by the metric that chose its checkpoint, negated if lower is better; for a metric computed
+    only during training, the score of its best checkpoint."""
     sign = -1 if metric in LOWER_IS_BETTER else 1
     if found := scores.get("dev", {}).get("scores", {}).get(metric):
         return sign * float(found["value"])

@@ -1,4 +1,4 @@
-"""What a recipe or a run amounts to: parameters, memory and arithmetic, before anything is trained."""
+"""The cost of a recipe or a run: parameters, memory and FLOPs, before anything is trained."""
 
 import re
 from collections import Counter
@@ -24,16 +24,16 @@ EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cost:
-    """Counts of one model and one training."""
+    """Cost of one model and its training."""
 
     parameters: dict[str, int]
-    """of each part, and "total\""""
+    """by part, with their sum as "total\""""
     flops_per_pair_of_tokens: int
-    """forward and backward, for one source and one target token, or one token of one text, at 30 tokens a sentence"""
+    """forward and backward, for one source and one target token, or one token of one text, at 30 tokens per sentence"""
     training_flops: float | None
-    """None if the recipe tells epochs: how many steps they are, only the data knows"""
+    """None if the recipe sets epochs: their number of steps depends on the data"""
     training_bytes: int
-    """weights, gradients and Adam's two moments, in float32; activations come on top"""
+    """weights, gradients and Adam's two moments, in float32; without activations"""
 
 
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
@@ -57,13 +57,13 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
 
 
 def _two_labels(kind: TaskKind) -> Any:
-    """Facts of a model that tells two labels apart, where there are any: only the data knows how many there will be."""
+    """Facts with two labels, if the task has labels: how many there will be depends on the data."""
     known = {field.name for field in fields(kind.facts)}
     return kind.facts(labels=["0", "1"]) if "labels" in known else None
 
 
 def imported(run: Path) -> dict[str, Any]:
-    """A model from elsewhere has no recipe, but a task, a shape and parameters; those that are tied count once."""
+    """Task, config and parameters of an imported model, which has no recipe; tied weights count once."""
     model = read_start(str(run))
     parts = Counter[str]()
     for name, tensor in model.tensors.items():
@@ -77,7 +77,7 @@ def imported(run: Path) -> dict[str, Any]:
 
 
 def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int:
-    """Multiplications forward, each of which costs six operations: it is added, and comes twice more backward."""
+    """Multiply-adds of the forward pass; with the backward pass, each costs six operations."""
     match c:
         case TransformerConfig():
             s = c.stack(cross=True)
@@ -92,7 +92,7 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
                 p.numel() for name, p in model.named_parameters() if p.ndim > 1 and not EMBEDDINGS.search(name)
             )
             attending = 0 if isinstance(c, ElmoConfig) else 2 * n * c.d_model * c.n_layers
-            # BERT predicts the masked pieces only, ELMo every piece twice.
+            # BERT predicts masked tokens only, ELMo every token twice.
             predicted = {"bert": 0.15, "gpt": 1.0, "elmo": 2.0}[c.kind]
             return weights + attending + int(predicted * c.d_model * vocab)
         case Seq2SeqConfig():

@@ -1,9 +1,9 @@
-"""How many threads compute, on a machine that others use too.
+"""The number of compute threads on a machine that others use, too.
 
-Threads of OpenMP meet at a barrier after every operation, and whoever is there first spins until the last one arrives.
-If another program has one of the cores, the last one is not even running, and all the others spin for nothing: two
-threads are then slower than one, and ten crowded processes do not get anywhere. So threads spin only briefly, and there
-are no more of them than cores that are free. A number that the user has set stays as it is.
+OpenMP threads meet at a barrier after every operation, and whoever is there first spins until the last one arrives. If
+another program occupies one of the cores, the last one is not even running, and the others spin for nothing: two
+threads are then slower than one, and ten crowded processes hardly advance. So threads spin only briefly, and there are
+no more of them than free cores. A number set by the user is kept.
 """
 
 import os
@@ -13,14 +13,14 @@ from collections.abc import Callable
 from time import monotonic
 
 SPIN = "10000"
-"""turns around a barrier before a thread sleeps: long enough for an idle machine, where the last one is never far"""
+"""spins at a barrier before a thread sleeps: enough on an idle machine, where the last thread is never far behind"""
 LOOK_EVERY = 2.0  # seconds
 BUSY = 0.4
-"""cores that others take: from here on a thread less is faster"""
+"""cores in use by others, from which on one thread less is faster"""
 
 
 def spin_briefly() -> None:
-    """For the OpenMP that torch brings along, which reads this when it is loaded."""
+    """Limit spinning in torch's OpenMP, which reads this setting when it is loaded."""
     if "torch" not in sys.modules and "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", SPIN)
 
@@ -31,20 +31,20 @@ def own_cores() -> set[int]:
 
 
 def asked_threads() -> int | None:
-    """What the user has set for every program on this machine; torchrun sets it, too."""
+    """The user's OMP_NUM_THREADS; torchrun sets it, too."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
     return int(asked) if asked.isdecimal() and int(asked) else None
 
 
 class Neighbours:
-    """What other processes take of our cores; nothing where the system does not tell."""
+    """Load of other processes on our cores; zero where the system does not report it."""
 
     def __init__(self) -> None:
         self.cores = own_cores()
         self._before = self._now()
 
     def busy(self) -> float:
-        """Cores that others kept busy since the last time that this was asked."""
+        """Cores that others kept busy since the last call."""
         then, now = self._before, self._now()
         self._before = now
         if then is None or now is None or now[0] <= then[0]:
@@ -53,7 +53,7 @@ class Neighbours:
         return max(everybody - ours, 0.0) / seconds
 
     def _now(self) -> tuple[float, float, float] | None:
-        """The clock, the seconds of work on our cores by everybody, and by us."""
+        """The clock, and the CPU seconds on our cores: of all processes, and our own."""
         try:
             with open("/proc/stat", encoding="ascii") as file:
                 lines = [line.split() for line in file if line.startswith("cpu") and line[3].isdecimal()]
@@ -69,7 +69,7 @@ class Neighbours:
 
 
 class Threads:
-    """Sets the number of threads, and sets it anew when others come or go."""
+    """Sets the number of threads, and adapts it as others come and go."""
 
     def __init__(
         self, fixed: int | None, set_threads: Callable[[int], None], neighbours: Neighbours | None = None
@@ -82,14 +82,14 @@ class Threads:
         self._set(self.n)
 
     def look(self, *, now: float | None = None) -> bool:
-        """Look around, if it is time to; whether the number has changed."""
+        """Check the load if it is time to; returns whether the number has changed."""
         now = monotonic() if now is None else now
         if self.fixed is not None or now - self._looked < LOOK_EVERY:
             return False
         self._looked = now
         cores = len(self._neighbours.cores)
         wanted = max(1, int(cores - self._neighbours.busy() + BUSY))
-        if wanted > self.n and not self._free_twice:  # a neighbour that takes a breath has not gone
+        if wanted > self.n and not self._free_twice:  # a neighbour that only pauses has not gone
             self._free_twice = True
             return False
         self._free_twice = False

@@ -1,10 +1,10 @@
-"""Where in a TOML file its keys stand: the standard library reads values, and forgets their lines."""
+"""Line numbers of the keys in a TOML file, which the standard library does not keep."""
 
 import re
 from collections.abc import Iterator
 
 _TOKEN = re.compile(
-    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}'  # strings over several lines
+    r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}'  # multi-line strings
     r'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''
     r"|#[^\n]*|[\[\]{}=,.\n]|[^\s\[\]{}=,.#\"']+",
     re.DOTALL,
@@ -12,9 +12,9 @@ _TOKEN = re.compile(
 
 
 def key_lines(text: str) -> dict[str, int]:
-    """The line of every key, section and item of a list, by its path: `train.optimizer.warmup`, `data.train.0`.
+    """The line of every key, section and list item, by its path: `train.optimizer.warmup`, `data.train.0`.
 
-    The text is TOML: what is not must have been refused before.
+    The text must be valid TOML.
     """
     return _Reader(text).lines
 
@@ -84,7 +84,7 @@ class _Reader:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, int]]:
-    """Tokens and their lines; comments are none."""
+    """Tokens and their lines, without comments."""
     line, seen = 1, 0
     for found in _TOKEN.finditer(text):
         line += text.count("\n", seen, found.start())

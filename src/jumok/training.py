@@ -1,11 +1,10 @@
-"""Recipe -> events: train (or go on), choose the weights, score them, write the model folder.
+"""Recipe -> events: train (or resume), choose the weights, score them, write the model folder.
 
-`train` is a generator of what happens, and knows neither signals nor terminals: those are its caller's.
+`train` is a generator of events and knows neither signals nor terminals: those are up to its caller.
 """
 
 import json
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,15 +12,16 @@ from typing import Any
 
 from jumok.assemble import Run, assemble
 from jumok.card import model_card
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
 from jumok.errors import CheckpointError, DataError
 from jumok.examples import SPLITS
-from jumok.files import verify_folder, write_atomically, write_folder
+from jumok.files import parse_json, verify_folder, write_atomically, write_folder
+from jumok.hub.files import CONFIG, WEIGHTS
 from jumok.predictor import load
 from jumok.recipe import Recipe, load_recipe
 from jumok.series import gather, series
-from jumok.tasks.prepare import cache_folder
 from jumok.tasks.stored import write_model
 from jumok.train.distributed import leave_group
 from jumok.train.folder import RunFolder
@@ -30,7 +30,7 @@ from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step, Threaded
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A training is about to take its first step, or its next."""
+    """Training is about to start, or to resume."""
 
     run: str
     parameters: int
@@ -66,11 +66,11 @@ def train(
     stop: Callable[[], bool] = lambda: False,
     done: Done = nobody,
 ) -> Iterator[Event]:
-    """Train into the folder `out`, or go on where it stopped; yields what happens, the last event being Finished.
+    """Train into the folder `out`, or resume where it stopped; yields events, the last one being Finished.
 
-    A recipe with several seeds or folds is trained once for each, into folders below `out`. When `stop` says so, the
-    step is saved and the training ends; the same call goes on from there. `done` is told, between Scoring and Scored,
-    how many more examples are scored. Of several processes (torchrun), only the first yields.
+    A recipe with several seeds or folds is trained once for each, into folders below `out`. When `stop` returns True,
+    the step is saved and training ends; the same call resumes it. Between Scoring and Scored, `done` is called with the
+    number of examples scored since its last call. With several processes (torchrun), only the first yields.
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(Path(recipe), overrides)
@@ -125,23 +125,23 @@ def _began(run: Run) -> Began:
 
 
 def _prepare_folds(parts: Mapping[str, Recipe]) -> None:
-    """The data of every fold, before the first is trained: what is wrong with the last is found at once."""
+    """Prepare the data of every fold before the first is trained, to find errors in any of them at once."""
     for name, part in parts.items():
         if getattr(part.data, "fold", None) is None or os.environ.get("RANK", "0") != "0":
             continue
         try:
-            part.kind.prepare(part, cache_folder())
+            part.kind.prepare(part, Cache.of_user())
         except DataError as error:
             what = f"in {name}: {error.what}"
             raise DataError(what, where=error.where, hint=error.hint, code=error.code) from error
 
 
 def is_finished(run: Run) -> bool:
-    """Whether model and scores are there, whole, and those that this recipe makes of its checkpoints."""
+    """Whether model and scores are complete, and the ones that this recipe makes of its checkpoints."""
     try:
-        verify_folder(run.folder.model)
-        config = json.loads((run.folder.model / "config.json").read_text("utf-8"))
-        scores = json.loads(run.folder.scores.read_text("utf-8"))
+        verify_folder(run.folder.model, needs=[CONFIG, WEIGHTS])
+        config = parse_json((run.folder.model / CONFIG).read_bytes())
+        scores = parse_json(run.folder.scores.read_bytes())
         wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final}
         return bool(scores) and all(config["jumok"].get(key, value) == value for key, value in wanted.items())
     except (CheckpointError, OSError, ValueError, KeyError, TypeError):
@@ -151,8 +151,6 @@ def is_finished(run: Run) -> bool:
 def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
-    for leftover in run.folder.path.glob("model.*-*"):  # of a process that was killed right here
-        shutil.rmtree(leftover, ignore_errors=True)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = load(run.folder.path)
     held_out: dict[str, list[Any]] = {

@@ -1,4 +1,4 @@
-"""Beginning with weights that others, or an earlier run, have trained: what fits is taken over, the rest is new."""
+"""Initialise a model from pre-trained weights or an earlier run: what fits is copied, the rest is new."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,10 +12,10 @@ from jumok.text.tokenizer import Tokenizer
 
 BODY = "bert."
 BODIES = (BODY, "reader.")
-"""what names begin with that are not of a head, if there is one"""
+"""name prefixes of parameters outside the head, if there is one"""
 FEATURES = "reader.features.body."
 PIECES = ("embedding.weight", "bias")
-"""tensors that have a row for every piece of the vocabulary; the bias is that of the masked words"""
+"""tensors with a row for every token of the vocabulary; the bias belongs to the masked-token head"""
 
 
 def begin_with(
@@ -25,11 +25,11 @@ def begin_with(
     task: Mapping[str, Any] | None = None,
     labels: Sequence[str] = (),
 ) -> list[str]:
-    """Copy the weights of `start` into a model with this vocabulary; says what was left out on either side.
+    """Copy the weights of `start` into a model with this vocabulary; returns notes on unmatched tensors.
 
-    A model's body fits another's whatever their heads; a head fits if it is for the same `task` and `labels`, and has
-    the same tensors; otherwise it begins anew. Pieces that the old vocabulary does not have begin as the mean of those
-    that it cut them into.
+    The body is copied whatever the heads. A head is copied only if it is for the same `task` and `labels` and has the
+    same tensors; otherwise it is newly initialised. Tokens that the old vocabulary lacks start as the mean of the
+    tokens that it splits them into.
     """
     own = dict(model.named_parameters())
     given = _named_as(start.tensors, own)
@@ -42,9 +42,9 @@ def begin_with(
     for name in unfit:
         if name.startswith(body):
             raise RecipeError(
-                f"{name} is {list(given[name].shape)} where the recipe's model has {list(own[name].shape)}",
+                f"{name} has shape {list(given[name].shape)}, but the recipe's model has {list(own[name].shape)}",
                 where="init",
-                hint="[model] left out: it is then that of the weights",
+                hint="leave out [model] to use the model of the weights",
                 code="recipe.init_shape",
             )
         del given[name]
@@ -53,14 +53,14 @@ def begin_with(
             own[name].copy_(given[name])
     notes = []
     if anew := sorted(own.keys() - given.keys()):
-        notes.append(f"not among the weights to begin with, so that they begin anew: {', '.join(anew)}")
+        notes.append(f"not in the initial weights, newly initialised: {', '.join(anew)}")
     if unused := sorted(given.keys() - own.keys()):
-        notes.append(f"among the weights to begin with, but not in this model: {', '.join(unused)}")
+        notes.append(f"in the initial weights, but not in this model: {', '.join(unused)}")
     return notes
 
 
 def _judge_the_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether a head for the one is a head for the other. Numbers never are: each data has a scale of its own."""
+    """Whether a head for one fits the other. Heads for numbers never do: each dataset has its own scale."""
     tasks = [facts.get("task", {}) for facts in (one, other)]
     kinds = {(task.get("kind"), task.get("predicts", "class")) for task in tasks}
     same_labels = one.get("labels", other["labels"]) == other["labels"]
@@ -68,7 +68,7 @@ def _judge_the_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def give_features(model: nn.Module, start: ModelFolder) -> None:
-    """Copy a trained ELMo, or the layers of a BERT, into the model that reads its features."""
+    """Copy a trained ELMo, or the layers of a BERT, into the model that uses its features."""
     own = {name.removeprefix(FEATURES): p for name, p in model.named_parameters() if name.startswith(FEATURES)}
     given = {name.removeprefix(BODY): tensor for name, tensor in start.tensors.items()}
     with torch.no_grad():
@@ -77,7 +77,7 @@ def give_features(model: nn.Module, start: ModelFolder) -> None:
 
 
 def _named_as(tensors: dict[str, Tensor], own: dict[str, nn.Parameter]) -> dict[str, Tensor]:
-    """An encoder alone has no prefix before its body's names; a model with a head has one."""
+    """Add or drop the body's prefix: a bare encoder's tensors have none, those of a model with a head do."""
     here, there = (any(name.startswith(BODY) for name in names) for names in (own, tensors))
     if here and not there:
         return {BODY + name: tensor for name, tensor in tensors.items()}

@@ -1,3 +1,3 @@
-"""The version of the package; its last digit changes when old run folders still open, the middle one when not."""
+"""The package version: the last number changes if old run folders still open, the middle one if they do not."""
 
 __version__ = "0.1.0"

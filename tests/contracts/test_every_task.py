@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from jumok import Answerer, Chooser, Classifier, Encoder, Failure, Generator, Relater, Tagger, Translator, load
 from jumok.cli import app
+from jumok.data.cache import Cache
 from jumok.errors import CheckpointError, InputError
 from jumok.models.build import build_model
 from jumok.recipe import parse_recipe
@@ -372,7 +373,7 @@ def test_runs_that_read_otherwise_are_no_ensemble(runs, task, facts, differ, tmp
 def prepared(tree, tmp_path):
     def prepared_task(task):
         recipe = parse_recipe(tree(task), where="test")
-        found = recipe.kind.prepare(recipe, tmp_path)
+        found = recipe.kind.prepare(recipe, Cache(tmp_path))
         torch.manual_seed(1)
         head = recipe.kind.head(asdict(recipe.task), found.facts)
         return found, build_model(recipe.model, head, **found.tokenizers.sizes).eval()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from jumok.data.cache import Cache
 from jumok.recipe import load_recipe, parse_recipe
 from jumok.tasks import TASKS
 from jumok.tasks.classification import ClassificationConfig
@@ -36,7 +37,7 @@ def test_a_recipe_reads_its_file(tree: dict[str, Any], tmp_path: Path) -> None:
     files = [str(tmp_path / name) for name in whole["data"]["train"]]
     whole["data"] = {**whole["data"], "train": files, "dev": files, "dev_share": 0, "test_share": 0}
     recipe = parse_recipe(whole, where="own-data.md")
-    task = recipe.kind.prepare(recipe, tmp_path / "cache")
+    task = recipe.kind.prepare(recipe, Cache(tmp_path / "cache"))
     assert len(task.train) == len(list(recipe.data.read("train", seed=1))) > 1
 
 

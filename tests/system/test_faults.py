@@ -172,7 +172,7 @@ def test_altered_checkpoint_is_named_and_the_one_before_offered(jumok, recipes):
     path.write_bytes(damaged)
     err = jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL, code=2).stderr
     assert f"step-{newest}" in err
-    assert f"goes on from step {steps_saved(out)[-2]}" in err
+    assert f"resumes from step {steps_saved(out)[-2]}" in err
 
 
 def parallel_recipe(folder: Path, **files: str | bytes) -> Path:
@@ -279,11 +279,11 @@ def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
 
 
 def test_predict_refuses_what_is_no_run_and_what_is_no_text(jumok, reversed_run, tmp_path):
-    assert "no run and no model" in jumok("predict", tmp_path, code=2).stderr
+    assert "not a run or model folder" in jumok("predict", tmp_path, code=2).stderr
     err = jumok("predict", reversed_run, stdin=b"1 2\n\xff\xfe\n", code=2).stderr
     assert "stdin:2, byte 1" in err
     assert "beam: must be" in jumok("predict", reversed_run, "--set", "beam=0", stdin="1\n", code=2).stderr
-    assert "no option done" in jumok("evaluate", reversed_run, "--set", "done=1", code=2).stderr
+    assert "unknown option done" in jumok("evaluate", reversed_run, "--set", "done=1", code=2).stderr
 
 
 def test_tokenizer_that_does_not_fit_is_refused(jumok, reversed_run, tmp_path):

@@ -145,7 +145,7 @@ def test_pretraining_goes_on_with_new_words(jumok, recipes):
         after, before = (found["scores"]["masked_loss"]["value"] for found in (scores[split], scores[split]["before"]))
         assert after < before
         assert f"{split}, before and after" in said
-    assert "begin anew" not in said
+    assert "newly initialised" not in said
     assert "before" in json.loads(jumok("evaluate", out, "--json").stdout)["splits"]["dev"]
     assert "| dev, before | masked_accuracy |" in (out / "model/README.md").read_text("utf-8")
     pieces = (out / "model" / "vocab.txt").read_text("utf-8").split()

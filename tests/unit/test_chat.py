@@ -274,7 +274,7 @@ def test_a_true_model_survives_what_a_keyboard_can_do(kind: Kind) -> None:
     said, notes = talk(*lines, predictor=real, history=2)
     assert len(said) == 6
     assert [note.split(":")[0] for note in notes] == [
-        "the line is not whole Unicode text",
+        "the line is not valid Unicode",
         "nothing to answer",
         "no reply",
     ]

@@ -185,8 +185,16 @@ def test_export_never_overwrites(foreign, tmp_path):
 
 def test_export_of_an_altered_run_is_refused(foreign, tmp_path):
     import_folder(foreign, tmp_path / "run")
-    (tmp_path / "run" / "model" / "README.md").write_text("other", "utf-8")
+    config = tmp_path / "run/model/config.json"
+    config.write_text(config.read_text("utf-8") + " ", "utf-8")
     with pytest.raises(CheckpointError) as caught:
         export_folder(tmp_path / "run", tmp_path / "out")
-    assert (caught.value.code, caught.value.where) == ("checkpoint.altered", str(tmp_path / "run/model/README.md"))
+    assert (caught.value.code, caught.value.where) == ("checkpoint.altered", str(config))
     assert not (tmp_path / "out").exists()
+
+
+def test_a_model_card_may_be_edited(foreign, tmp_path):
+    import_folder(foreign, tmp_path / "run")
+    (tmp_path / "run/model/README.md").write_text("# Ours", "utf-8")
+    export_folder(tmp_path / "run", tmp_path / "out")
+    assert (tmp_path / "out/README.md").read_text("utf-8") == "# Ours"

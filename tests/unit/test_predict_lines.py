@@ -41,10 +41,7 @@ class Echo(Predictor[Text, Capitals]):
         done(len(read))
         return (Capitals(text, [Note("text.long", "long")] if len(text) > 3 else []) for text in read)
 
-    def score(self, examples: Any, **options: Any) -> Any:
-        raise NotImplementedError
-
-    def compare(self, other: Any, examples: Any, **options: Any) -> Any:
+    def measure(self, examples: Any, **options: Any) -> Any:
         raise NotImplementedError
 
 

@@ -54,7 +54,7 @@ def test_embeddings_begin_with_the_vectors(file: Path, tmp_path: Path) -> None:
         (row,) = [i for i, piece in enumerate(pieces) if piece.lstrip("▁") == str(digit)]
         assert embedding(run)[row] == pytest.approx([float(f"{digit}.{i}") for i in range(DIMENSION)])
     assert not embedding(run)[-1].any()
-    assert any(f"{file}: 9 of {tokenizer.vocab_size - 1} pieces" in note for note in run.notes)
+    assert any(f"{file}: 9 of {tokenizer.vocab_size - 1} tokens" in note for note in run.notes)
 
 
 @pytest.mark.parametrize("frozen", [True, False])
@@ -77,7 +77,7 @@ def test_vectors_of_another_width_are_refused(file: Path, tmp_path: Path) -> Non
         again(tmp_path / "run", recipe(file, model={"d_embedding": 10}))
     assert (caught.value.code, caught.value.where) == ("recipe.vector_size", str(file))
     assert re.findall(r"\d+", caught.value.what) == ["8", "10"]
-    assert caught.value.hint == "model.d_embedding = 8"
+    assert caught.value.hint == "set model.d_embedding = 8"
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
-"""The command line: data on stdout, talk on stderr. One module for each command.
+"""The command line: data on stdout, messages on stderr. One module per command.
 
-Exit codes: 0 done, 1 the run failed, 2 the input was wrong; a training that was asked to stop has saved and ends with
-130 (Ctrl-C) or 143 (SIGTERM). Hyper-parameters live in recipes; `--set` is the only override. What needs torch is
-imported when its command runs, so that help is immediate.
+Exit codes: 0 done, 1 the run failed, 2 the input was wrong; interrupted training saves and exits with 130 (Ctrl-C) or
+143 (SIGTERM). Hyper-parameters live in recipes; `--set` is the only override. Modules that need torch are imported when
+their command runs, so that help is instant.
 """
 
 import sys
@@ -33,7 +33,7 @@ def main() -> None:
         talk.print("error:", style="bold red", end=" ")
         talk.print(str(error), markup=False)
         sys.exit(error.exit_code)
-    except OSError as error:  # a folder that cannot be written, a disk that is full
+    except OSError as error:  # e.g. a read-only folder or a full disk
         talk.print(f"error: {error}", style="bold red", markup=False)
         sys.exit(1)
 

@@ -1,4 +1,4 @@
-"""jumok chat: a talk with a model, line by line."""
+"""jumok chat: chat with a model, line by line."""
 
 from typing import Annotated
 
@@ -9,10 +9,10 @@ from jumok.cli.arguments import Asked, RunArgument, options
 
 def chat(
     run: RunArgument,
-    history: Annotated[int, typer.Option(min=0, metavar="N", help="Exchanges that are put before each input.")] = 0,
+    history: Annotated[int, typer.Option(min=0, metavar="N", help="Earlier exchanges to prepend to each input.")] = 0,
     overrides: Asked = None,
 ) -> None:
-    """Talk with a run: a line in, a reply out; /help says what else there is."""
+    """Chat with a run, line by line; /help lists the commands."""
     from jumok.chat import chat_in_terminal
     from jumok.predictor import load
 

@@ -13,7 +13,7 @@ from jumok.cli.train import train_into
 
 
 def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/quickstart")) -> None:
-    """The quickstart: train, score, show a dozen held-out samples, and leave a model to try."""
+    """Run the quickstart: train, score, show a dozen held-out samples, and leave a model to try."""
     from jumok.cli.report import print_samples, print_scores
     from jumok.predictor import load
     from jumok.recipe import shipped_recipe

@@ -1,4 +1,4 @@
-"""jumok doctor: what is wrong with data, or with a run."""
+"""jumok doctor: diagnose data or a run."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 def doctor(
-    what: Annotated[list[Path], typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to look at.")],
-    source: Annotated[str | None, typer.Option(help="Language of the source, or of the one text, for files.")] = None,
+    what: Annotated[list[Path], typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to check.")],
+    source: Annotated[str | None, typer.Option(help="Language of the source, or of the only text, for files.")] = None,
     target: Annotated[str | None, typer.Option(help="Language of the target, for files.")] = None,
     columns: Annotated[
         str | None, typer.Option(metavar="SOURCE,TARGET", help="Columns of a TSV file with a header.")
@@ -24,7 +24,7 @@ def doctor(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """What is wrong with this data, or with this run's output or curve. Exit code 2 if something has to be mended."""
+    """Diagnose data, or the outputs or training curve of a run. Exit code 2 if something must be fixed."""
     from jumok.cli.report import print_findings
     from jumok.doctor import examine_data, refuse_a_mixture
 
@@ -38,7 +38,7 @@ def doctor(
     if as_json:
         print_json({"findings": [asdict(finding) for finding in findings]})
     else:
-        print_findings(Console(soft_wrap=True), findings, all_well="nothing found that needs a look")
+        print_findings(Console(soft_wrap=True), findings, all_well="no problems found")
     if any(finding.severity == "error" for finding in findings):
         raise typer.Exit(2)
 
@@ -48,22 +48,22 @@ def _two_columns(columns: str | None) -> tuple[str, str] | None:
         return None
     names = columns.split(",")
     if len(names) != 2 or not all(names):
-        hint = "two names, e.g. --columns en,ko"
+        hint = "give two names, e.g. --columns en,ko"
         raise InputError(f"not two columns: {columns}", where="--columns", hint=hint, code="input.columns")
     return names[0], names[1]
 
 
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
-    """What the doctor says of a run: of the curve of a pre-training, GPT and ELMo included, or of the outputs."""
+    """Findings on the training curve of a pre-training run (GPT and ELMo included), or on a run's outputs."""
     from jumok.cli.report import progress_bar
     from jumok.doctor import Finding, examined, worst_first
     from jumok.doctor.runs import examine_run
     from jumok.predictor import load
 
     with talk.status("reading"):
-        told = examine_run(run)
-    if told is not None:
-        return told
+        found = examine_run(run)
+    if found is not None:
+        return found
     predictor, findings = load(run), list[Finding]()
     for split, examples in splits(run, None).items():
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:

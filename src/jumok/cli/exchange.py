@@ -1,4 +1,4 @@
-"""jumok import and jumok export: models from elsewhere and for elsewhere."""
+"""jumok import and jumok export: exchange models with other libraries."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -8,18 +8,18 @@ import typer
 from jumok.cli.arguments import RunArgument
 
 OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]
-OtherLayout = Annotated[Literal["huggingface"], typer.Option("--to", help="Who is to open it.")]
+OtherLayout = Annotated[Literal["huggingface"], typer.Option("--to", help="Target format.")]
 
 
 def import_model(folder: OtherFolder, run: RunArgument) -> None:
-    """Make a run of a model from elsewhere. Weights are checked name by name, and nothing is executed."""
+    """Import a model as a run. Weights are checked name by name, and no code is executed."""
     from jumok.exchange import import_folder
 
     typer.echo(import_folder(folder, run))
 
 
 def export_model(run: RunArgument, folder: OtherFolder, to: OtherLayout = "huggingface") -> None:
-    """Write a run's model where others open it."""
+    """Export a run's model for other libraries."""
     from jumok.exchange import export_folder
 
     typer.echo(export_folder(run, folder))

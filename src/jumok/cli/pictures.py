@@ -1,4 +1,4 @@
-"""Pictures of what was found in many texts, drawn when all are answered."""
+"""One picture of the predictions for many texts, drawn when all are answered."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 def drawn_in_the_end(
     predictor: "Predictor[Any, Any]", answers: Iterable[tuple[Any, Any]], picture: Path
 ) -> Iterator[tuple[Any, Any]]:
-    """Hand on every example with its output, and draw in the end what was found in all of them."""
+    """Pass on every example with its output, and finally draw the entities, relations or answers in all of them."""
     if not predictor.marks:
-        what = f"{predictor.kind} finds nothing that could be marked in a text"
-        hint = "a run of tagging, relation or answering"
+        what = f"{predictor.kind} marks nothing in a text"
+        hint = "use a tagging, relation or answering run"
         raise InputError(what, where="--picture", hint=hint, code="input.picture")
     return _collected(predictor, answers, picture)
 
@@ -44,7 +44,7 @@ def _collected(
             first = number
         passages[first] = passage
         if len(passages) > MOST_PASSAGES:
-            hint = f"at most {MOST_PASSAGES}, fewer if they are long"
+            hint = f"draw at most {MOST_PASSAGES}, fewer if they are long"
             raise InputError("too many texts for one picture", where=picture, hint=hint, code="input.picture")
     if len(passages) > 1:
         titles = {n: f"line {n}" + (f": {passage.title}" if passage.title else "") for n, passage in passages.items()}

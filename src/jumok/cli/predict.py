@@ -1,4 +1,4 @@
-"""jumok predict: a line in, a line out; a file in the format of the training data in, a file of its kind out."""
+"""jumok predict: a line in, a line out; or a file in the format of the training data in, a file of that format out."""
 
 import json
 import re
@@ -19,39 +19,39 @@ if TYPE_CHECKING:
     from jumok.tasks.protocol import Predictor
 
 AT_ONCE = 512
-"""examples that are answered together"""
+"""examples per call of the predictor"""
 Answered = tuple[Any, Any]
-"""an example as it was given, and its output"""
+"""an example as given, and its output"""
 
 
 def predict(
     run: RunArgument,
-    file: Annotated[Path | None, typer.Argument(help="Lines, or data as in training; stdin if not given.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="Lines, or data in the training format; default: stdin.")] = None,
     ensemble: Ensemble = None,
-    prefix: Annotated[str | None, typer.Option(help="What every output has to begin with.")] = None,
-    stream: Annotated[bool, typer.Option("--stream", help="Show a text while it is written.")] = False,
+    prefix: Annotated[str | None, typer.Option(help="Text that every output must begin with.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Show text while it is generated.")] = False,
     entities: Annotated[
-        list[Path] | None, typer.Option(metavar="RUN", help="Relations: runs that find the entities of raw text.")
+        list[Path] | None, typer.Option(metavar="RUN", help="Relations: runs that find the entities in raw text.")
     ] = None,
     types: Annotated[
-        list[str] | None, typer.Option(metavar="FOUND=MEANT", help="Relations: names of types, e.g. protein=GENE.")
+        list[str] | None, typer.Option(metavar="FOUND=MEANT", help="Relations: rename entity types, e.g. protein=GENE.")
     ] = None,
     table: Annotated[
-        Literal["tsv", "jsonl"] | None, typer.Option(help="Entities, or relations, as rows of a table.")
+        Literal["tsv", "jsonl"] | None, typer.Option(help="Print entities or relations as rows of a table.")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw entities, relations or answers, too: a .png or .svg.")
+        Path | None, typer.Option(metavar="FILE", help="Also draw entities, relations or answers: a .png or .svg.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the examples with their answers; the name tells the format."),
+        typer.Option(metavar="FILE", help="Write the examples with their answers; the file name sets the format."),
     ] = None,
     overrides: Asked = None,
     as_json: AsJson = False,
 ) -> None:
-    """A line in, a line out; with --out a file in, a file of its kind out.
+    """Predict line by line; with --out, read a file and write one of the same format.
 
-    With --json all that is known of each output; docs/outputs.md has every field.
+    With --json, print all fields of each output; docs/outputs.md lists them.
     """
     from jumok.cli.pictures import drawn_in_the_end
     from jumok.cli.relations import relating
@@ -59,8 +59,8 @@ def predict(
     from jumok.predictor import load
 
     if table and as_json:
-        hint = "--table jsonl, or --json alone"
-        raise InputError("a table is not one JSON object", where="--json", hint=hint, code="input.options")
+        hint = "use --table jsonl, or --json alone"
+        raise InputError("--json cannot be combined with --table", where="--json", hint=hint, code="input.options")
     if out is not None:
         others = {"--table": table, "--stream": stream, "--picture": picture, "--entities": entities, "--types": types}
         refuse_out(out, {"--json": as_json, **others})
@@ -70,7 +70,7 @@ def predict(
         refuse_undrawable(picture)
     predictor = load(run, *(ensemble or []))
     asked = options(overrides) | ({} if prefix is None else {"prefix": prefix})
-    predictor.wanted(asked)  # a wrong option is refused before anything is read
+    predictor.wanted(asked)  # reject wrong options before reading anything
     batches = input_batches(file, run)
     if out is not None:
         if _write(predictor, run, list(chain.from_iterable(batches)), asked, out):
@@ -90,7 +90,7 @@ def predict(
 
 
 def input_batches(file: Path | None, run: Path | None = None) -> Iterator[list[Any]]:
-    """Examples of a file, or lines of stdin as they arrive: whoever writes a line there is answered before the next."""
+    """Yield examples of a file, or lines of stdin as they arrive, so that each is answered before the next."""
     from jumok.data.shards import in_chunks
     from jumok.text.lines import decoded, read_lines
 
@@ -110,7 +110,7 @@ def input_batches(file: Path | None, run: Path | None = None) -> Iterator[list[A
 
 
 class Line(str):
-    """A line as it was typed, that knows where it stands."""
+    """An input line that knows its location."""
 
     where: str
 
@@ -123,7 +123,7 @@ def _numbered(texts: Iterable[str], source: str, first: int = 1) -> Iterator[Lin
 
 
 def _as_trained(file: Path, run: Path | None) -> Iterator[Any] | None:
-    """The examples of a file in the format of the run's training data, a Failure for each that is wrong."""
+    """The examples of a file in the training format, a Failure for each invalid one; None if in another format."""
     from jumok.cli.arguments import run_recipe
     from jumok.train.folder import RunFolder
 
@@ -135,7 +135,7 @@ def _as_trained(file: Path, run: Path | None) -> Iterator[Any] | None:
 
 
 def _with_failures(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[Any]:
-    """Examples, and in their places the failures of those that `wrong` fills up with while they are read."""
+    """Yield examples and, in their places, failures for the errors that reading appends to `wrong`."""
     from jumok.tasks.protocol import Failure
 
     def failed() -> list[Failure]:
@@ -150,7 +150,7 @@ def _with_failures(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[
 
 
 def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]]) -> Iterator[Answered]:
-    """Every example with its output; of one that could not be read there is a failure already."""
+    """Yield every example with its output; an example that could not be read is already a Failure."""
     from jumok.tasks.protocol import Failure
 
     for examples in batches:
@@ -159,7 +159,7 @@ def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[An
 
 
 def _write(predictor: "Predictor[Any, Any]", run: Path, examples: list[Any], asked: dict[str, Any], out: Path) -> int:
-    """Write a file of answered examples. Gives the number of failures."""
+    """Write the answered examples to a file; return the number of failures."""
     from jumok.cli.written import AT_ONCE, write_answers
     from jumok.data.shards import in_chunks
 
@@ -177,13 +177,13 @@ def _print(
     table: Literal["tsv", "jsonl"] | None,
     as_json: bool,
 ) -> int:
-    """Print outputs as they come; failures and notes go to stderr. Gives the number of failures."""
+    """Print outputs as they arrive, failures and notes to stderr; return the number of failures."""
     from jumok.tasks.protocol import Failure, NoteCounter, plain
 
     if table and not predictor.table_columns:
         what = f"{predictor.kind} has no rows for a table"
-        raise InputError(what, where="--table", hint="a run of tagging or relation", code="input.table")
-    if table == "tsv":  # also if nothing is found: an empty table has columns, too
+        raise InputError(what, where="--table", hint="use a tagging or relation run", code="input.table")
+    if table == "tsv":  # even if nothing is found: an empty table has columns, too
         typer.echo("\t".join(["line", *predictor.table_columns]))
     notes, found, failed = NoteCounter(), list[dict[str, Any]](), 0
     for number, (given, output) in enumerate(answers, start=1):
@@ -191,7 +191,7 @@ def _print(
         if isinstance(output, Failure):
             failed += 1
             talk.print(f"error: {output.error()}")
-        if as_json and given is output:  # nobody knows what was asked
+        if as_json and given is output:  # the input could not be read
             found.append(plain(output))
         elif as_json:
             asked = given if isinstance(given, str) else plain(given)
@@ -217,18 +217,18 @@ def _row(number: int, row: dict[str, Any], form: Literal["tsv", "jsonl"]) -> str
 def _stream(
     predictor: "Predictor[Any, Any]", batches: Iterator[list[Any]], asked: dict[str, Any], *, beside: dict[str, Any]
 ) -> None:
-    """Every line and what comes after it, bit by bit as it is written, which goes with none of the options `beside`."""
+    """Print every line and its continuation while it is generated; rejects the options `beside`."""
     if given := ", ".join(option for option, value in beside.items() if value):
-        what = f"text that is shown while it is written goes without {given}"
+        what = f"--stream cannot be combined with {given}"
         raise InputError(what, where="--stream", code="input.options")
     write = getattr(predictor, "stream", None)
     if write is None:
-        what = f"{predictor.kind} does not write bit by bit"
-        raise InputError(what, where="--stream", hint="a run of a language model", code="input.stream")
+        what = f"{predictor.kind} cannot stream its output"
+        raise InputError(what, where="--stream", hint="use a language model run", code="input.stream")
     for lines in batches:
         for line in lines:
             bits = write(line, **asked)
-            begun = next(bits, "")  # or an error, before anything is written
+            begun = next(bits, "")  # raise any error before writing anything
             sys.stdout.write(line + begun.replace("\n", " "))
             sys.stdout.flush()
             for bit in bits:

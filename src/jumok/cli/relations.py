@@ -1,4 +1,4 @@
-"""Relations of raw text: the runs that find its entities, and the names of their types."""
+"""Relations in raw text: the runs that find its entities, and the mapping of their types."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,19 +16,20 @@ if TYPE_CHECKING:
 def relating(
     predictor: Any, entities: list[Path] | None, types: list[str] | None
 ) -> "Callable[[list[Any]], list[RelatedText | Failure]]":
-    """What gives, of each text, the relations between the entities that other runs find in it."""
+    """A function that finds the relations in each text, between the entities that other runs find."""
     from jumok.tasks.relation.predictor import Relater
 
     if not entities:
-        what = "--types names types of entities that are found"
-        raise InputError(what, where="--types", hint="--entities RUN", code="input.options")
+        what = "--types needs --entities"
+        raise InputError(what, where="--types", hint="add --entities RUN", code="input.options")
     if not isinstance(predictor, Relater):
-        what = f"--entities is for relations, and the run's task is {predictor.kind}"
-        raise InputError(what, where="--entities", hint="a run of relation", code="input.options")
+        what = f"--entities is for relation runs, but the run's task is {predictor.kind}"
+        raise InputError(what, where="--entities", hint="use a relation run", code="input.options")
     taggers = [_tagger(run) for run in entities]
     named = dict(entry.partition("=")[::2] for entry in types or [])
     if not all(named.values()):
-        raise InputError("not a name for a type", where="--types", hint="--types protein=GENE", code="input.options")
+        hint = "write --types FOUND=MEANT, e.g. --types protein=GENE"
+        raise InputError("not a type mapping", where="--types", hint=hint, code="input.options")
     _refuse_types_that_never_meet(predictor, sorted({kind for tagger in taggers for kind in tagger.types}), named)
     return partial(predictor.relate_texts, taggers=taggers, types=named)
 
@@ -41,17 +42,17 @@ def _tagger(run: Path) -> "Tagger":
 
 
 def _refuse_types_that_never_meet(relater: "Relater", found: Sequence[str], named: dict[str, str]) -> None:
-    """Relations are asked of pairs of types only that their data has: if none can be found there is nothing to ask."""
+    """Reject types that form none of the pairs in the relation data: no relation could ever be found."""
     if unknown := [kind for kind in named if kind not in found]:
-        hint = nearest(unknown[0], found) or f"one of {', '.join(found)}"
-        what = f"no entity is a {unknown[0]}"
+        hint = nearest(unknown[0], found) or f"use one of {', '.join(found)}"
+        what = f"no entities of type {unknown[0]}"
         raise InputError(what, where="--types", hint=hint, code="input.unknown_type")
     meant = {named.get(kind, kind).casefold() for kind in found}
     if relater.typed and not any(meant >= {*pair} for pair in relater.pairs):
         wanted = ", ".join(sorted(f"{head} and {tail}" for head, tail in relater.pairs))
         raise InputError(
-            f"the entities are {', '.join(found)}, and relations are between {wanted}",
+            f"the entities are {', '.join(found)}, but relations are between {wanted}",
             where="--entities",
-            hint="--types FOUND=MEANT, such as --types protein=GENE",
+            hint="map them with --types FOUND=MEANT, e.g. --types protein=GENE",
             code="input.types",
         )

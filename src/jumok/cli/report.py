@@ -1,4 +1,4 @@
-"""What a person sees: a progress bar or plain lines while training, tables of scores, findings and costs."""
+"""Terminal output: a progress bar or plain lines while training, tables of scores, findings and costs."""
 
 import json
 import os
@@ -27,17 +27,17 @@ from jumok.training import Began, Event, Scored, Scoring
 
 PLAIN_LINE_SECONDS = 10.0
 SHORT_SECONDS = 2.0
-"""nobody needs to be told how long this will take"""
+"""anything shorter needs no estimate of the time left"""
 
 
 class TrainingReport:
-    """Reads events; knows nothing of how they come about."""
+    """Prints the events of a training run."""
 
     def __init__(self, recipe: Recipe, out: Path, console: Console, asked: Sequence[int] = ()) -> None:
-        """`asked` fills when somebody asks the training to stop."""
+        """`asked` fills up when the user asks training to stop."""
         self.recipe, self.out, self.console, self.asked = recipe, out, console, asked
         self.steps = recipe.train.steps
-        self.tokens, self.seconds = 0, 0.0  # of the steps since `since`, evaluations aside
+        self.tokens, self.seconds = 0, 0.0  # of the steps since `since`, without evaluations
         self.since = perf_counter()
         self.speed = 0.0
         self.bar: Progress | None = None
@@ -84,12 +84,12 @@ class TrainingReport:
             case Finished():
                 self._finished(event)
             case Threaded():
-                self.console.print(f"step {event.step}: {event.threads} threads from here on, as cores are free")
+                self.console.print(f"step {event.step}: cores are free, using {event.threads} threads")
             case Saved():
                 pass
 
     def scored(self, n: int) -> None:
-        """So many more examples are scored."""
+        """Advance the progress by n scored examples."""
         self._scored(n)
 
     def _began(self, began: Began) -> None:
@@ -144,7 +144,7 @@ class TrainingReport:
             self.board.add_scalar("train/tokens_per_sec", event.tokens / event.seconds, event.step)
         if self.asked and not self.told_to_stop:
             self.told_to_stop = True
-            self.console.print("stopping: this step is saved (Ctrl-C once more stops at once, without)")
+            self.console.print("stopping: saving this step (press Ctrl-C again to stop without saving)")
 
     def _state(self, event: Step) -> str:
         return f"loss {event.loss:.3f}  rate {event.learning_rate:.2e}  epoch {event.epoch}  {self.speed:,.0f} tokens/s"
@@ -152,9 +152,9 @@ class TrainingReport:
     def _finished(self, finished: Finished) -> None:
         self._stop_bar()
         if finished.reason == "interrupted":
-            self.console.print(f"saved at step {finished.step}; the same command resumes from there")
+            self.console.print(f"saved at step {finished.step}; run the same command to resume")
             return
-        reason = "patience has run out" if finished.reason == "patience" else "done"
+        reason = "stopped early, out of patience" if finished.reason == "patience" else "done"
         self.console.print(f"{reason}: the model is in {self.out / 'model'}, its scores in {self.out / 'scores.json'}")
 
 
@@ -165,7 +165,7 @@ def _duration(seconds: float) -> str:
 
 @contextmanager
 def progress_bar(console: Console, what: str, total: int, *, quiet: bool = False) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal, lines with the time left anywhere else; its value is told how many more sentences are done.
+    """A bar on a terminal, else lines with the time left; yields a function that advances it by n sentences.
 
     The first of these lines comes after two seconds.
     """
@@ -186,7 +186,7 @@ def _plain_progress(console: Console, what: str, total: int) -> Callable[[int], 
     began = perf_counter()
     done, following = 0, began + SHORT_SECONDS
 
-    def tell(n: int) -> None:
+    def advance(n: int) -> None:
         nonlocal done, following
         done += n
         now = perf_counter()
@@ -195,7 +195,7 @@ def _plain_progress(console: Console, what: str, total: int) -> Callable[[int], 
             left = _duration((now - began) / done * (total - done))
             console.print(f"{what}: {done:,}/{total:,}  {left} left")
 
-    return tell
+    return advance
 
 
 def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
@@ -222,8 +222,7 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
 
 
 def print_short_scores(console: Console, out: Path) -> None:
-    """A line for each split: the score that chose the model, or the first one; of what it is the mean, and what it is
-    to be held against."""
+    """Print a line per split: the score that chose the model, or the first one, what it averages, and its baselines."""
     path = out / "scores.json"
     stored = RunFolder(out).stored()
     chosen_by = stored["recipe"]["train"]["metric"] if stored else None
@@ -242,21 +241,21 @@ def print_short_scores(console: Console, out: Path) -> None:
 
 
 def print_which_model(console: Console, run: Path) -> None:
-    """The scores of a series are means, but its model is one of many: whoever has it scored should know."""
+    """Point out that the scores of a series are means, but its model comes from a single training run."""
     if parts := parts_of(run):
-        said = f"{run} has the model of one of {len(parts)} trainings, the best on dev, and it alone is scored here"
+        said = f"{run} has the best model on dev of {len(parts)} training runs, and only that one is scored here"
         console.print(
             f"note: {said}; the means of {parts[0]} to {parts[-1]} are in {run / 'scores.json'}", markup=False
         )
 
 
 def _value(score: dict[str, Any]) -> str:
-    """The mean of several trainings goes with their standard deviation."""
+    """The value, with its standard deviation if it is a mean over several training runs."""
     return f"{score['value']:.2f}" + (f" ± {score['deviation']:.2f}" if "deviation" in score else "")
 
 
 def _mean_of(score: dict[str, Any]) -> str:
-    """Such as "mean of 3 folds", which the signature begins with; of one training it is nothing."""
+    """E.g. "mean of 3 folds", from the start of the signature; empty for a single training run."""
     return score["signature"].split(",")[0] if "deviation" in score else ""
 
 
@@ -272,7 +271,7 @@ def _print_before_and_after(console: Console, split: str, result: dict[str, Any]
     table.add_row("pieces_per_word", f"{before:.3f}", "", f"{after:.3f}", "")
     console.print(table)
     if before != after:
-        console.print("  the vocabulary has grown: before and after are scores of different pieces")
+        console.print("  the vocabulary has grown: the scores before and after are over different tokens")
 
 
 def print_comparisons(
@@ -318,7 +317,7 @@ def print_samples(console: Console, pairs: Sequence[Pair], outputs: Sequence[str
 
 
 def print_parameters(console: Console, tree: Mapping[str, Any], parameters: Mapping[str, float]) -> None:
-    """What a model is, and how many parameters each of its parts has."""
+    """Print a model's configuration and the parameter count of each part."""
     console.print_json(json.dumps(tree, ensure_ascii=False))
     table = Table(title="parameters", title_justify="left", box=SIMPLE, show_header=False)
     for name, count in parameters.items():
@@ -330,13 +329,13 @@ def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, A
     published = recipe.published
     theirs = {f"published ({published.source})": published.parameters} if published and published.parameters else {}
     print_parameters(console, recipe_tree(recipe), {**cost.parameters, **theirs})
-    token = "a source and a target token" if recipe.task.kind == "translation" else "a token"
-    console.print(f"arithmetic: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP for {token},")
+    token = "source and target token" if recipe.task.kind == "translation" else "token"
+    console.print(f"compute: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP per {token},")
     if cost.training_flops is None:
-        console.print(f"  for every token of the data {recipe.train.epochs} times")
+        console.print(f"  over {recipe.train.epochs} epochs of the data")
     else:
-        console.print(f"  {cost.training_flops:.2e} FLOP at most for {recipe.train.steps:,} steps")
-    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and moments")
+        console.print(f"  at most {cost.training_flops:.2e} FLOP for {recipe.train.steps:,} steps")
+    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and optimizer moments")
     if published and published.bleu:
         console.print(f"published BLEU: {published.bleu} ({published.source})")
     for split, result in scores.items():

@@ -17,7 +17,7 @@ def show(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """The effective recipe, its parameter counts and its cost."""
+    """Show the effective recipe, its parameter counts and its cost."""
     from jumok.cli.report import print_cost, print_parameters
     from jumok.recipe import load_recipe, recipe_tree
     from jumok.show import cost, imported
@@ -26,7 +26,7 @@ def show(
     vocabulary: dict[str, int] = {}
     if what.is_dir():
         if overrides:
-            hint = "--set with a recipe, not with a run"
+            hint = "use --set with a recipe, not with a run"
             raise InputError("the recipe of a run cannot be changed", where="--set", hint=hint, code="input.options")
         if (what / "model" / "config.json").exists() and not (what / "recipe.json").exists():
             found = imported(what)

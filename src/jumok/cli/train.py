@@ -1,4 +1,4 @@
-"""jumok train: events to the terminal, signals to the training."""
+"""jumok train: events to the terminal, signals to the training loop."""
 
 import signal
 from collections.abc import Iterator
@@ -14,15 +14,15 @@ from jumok.cli.arguments import Overrides, talk
 
 def train(
     recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
-    out: Annotated[Path | None, typer.Option(help="Run folder; runs/FOLDER-RECIPE if not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE.")] = None,
     overrides: Overrides = None,
 ) -> None:
-    """Train a recipe. The same command again resumes where it stopped."""
+    """Train a recipe. Run the same command again to resume where it stopped."""
     train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
 
 
 def run_name(recipe: Path) -> str:
-    """The recipe's name, with its folder's: recipes/ddtp/ko-en.toml trains into ddtp-ko-en."""
+    """The recipe's name, prefixed by its folder's: recipes/ddtp/ko-en.toml trains into ddtp-ko-en."""
     folder = recipe.absolute().parent.name
     return recipe.stem if folder == "recipes" else f"{folder}-{recipe.stem}"
 
@@ -47,7 +47,7 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """SIGTERM and Ctrl-C ask the run to save and stop: they fill the list. A second Ctrl-C stops it at once."""
+    """Let SIGTERM and Ctrl-C ask the run to save and stop, by filling the list. A second Ctrl-C stops it at once."""
     asked: list[int] = []
 
     def ask(number: int, _: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What `jumok predict --out` does: a file in, a file of its kind out, with the model's answers in it."""
+"""`jumok predict --out`: a file in, a file of the same format out, with the model's answers."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from jumok.tasks.protocol import Predictor
 
 AT_ONCE = 128
-"""examples that are answered together: progress is told at least as often"""
+"""examples per call of the predictor; progress is reported at least as often"""
 
 
 def refuse_out(out: Path, beside: Mapping[str, Any]) -> None:
-    """Refuse, before anything is predicted, what no file could be written with."""
+    """Reject an unusable --out before predicting anything."""
     if given := ", ".join(option for option, value in beside.items() if value):
-        hint = "--out alone, or without it"
-        raise InputError(f"a file is written without {given}", where="--out", hint=hint, code="input.options")
+        hint = f"drop --out, or drop {given}"
+        raise InputError(f"--out cannot be combined with {given}", where="--out", hint=hint, code="input.options")
     for path in [out] if out.parent.is_dir() else map(Path, str(out).split(",")):
         if path.is_dir() or not path.parent.is_dir():
             what = "this is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-            hint = "the name of a file in a folder that exists"
+            hint = "name a file in a folder that exists"
             raise InputError(what, where=f"--out {path}", hint=hint, code="input.out")
 
 
@@ -34,10 +34,10 @@ def write_answers(
     answers: "Callable[[Done], Iterator[tuple[Any, Any]]]",
     out: Path,
 ) -> int:
-    """Write examples with the outputs in the place of their answers; gives how many could not be answered or written.
+    """Write examples with the outputs as their answers; return how many could not be answered or written.
 
-    `answers` gives every example with its output, and tells how many are done. What fails is named, and left out of
-    the file; if that is all there is, nothing is written.
+    `answers` yields every example with its output, and reports progress. Failures are reported and left out of the
+    file; if every example fails, nothing is written.
     """
     from jumok.cli.report import progress_bar
     from jumok.tasks.protocol import Failure, NoteCounter
@@ -57,20 +57,20 @@ def write_answers(
             else:
                 yield predictor.completed(predictor.parse(example, example.where), output)
         if examples and len(errors) == len(examples):
-            what = f"none of {len(examples):,} examples could be answered: nothing is written"
-            raise InputError(what, where=out, hint="the errors above name each", code="input.nothing_answered")
+            what = f"none of {len(examples):,} examples could be answered: nothing written"
+            raise InputError(what, where=out, hint="see the errors above", code="input.nothing_answered")
 
     with progress_bar(talk, str(run), len(examples)) as done:
         data.write(out, completed(done), wrong=fail)
     for note in notes.told():
         talk.print(f"note: {note}")
-    left_out = f", {len(errors):,} failed and left out" if errors else ""
+    left_out = f", {len(errors):,} failed and skipped" if errors else ""
     talk.print(f"{out}: {len(examples) - len(errors):,} of {len(examples):,} examples{left_out}")
     return len(errors)
 
 
 def _data(predictor: "Predictor[Any, Any]", run: Path) -> Any:
-    """The data of the run, whose files are written as they are read; of an imported model, what its task reads."""
+    """The run's data, which writes the format it reads; for an imported model, the data of its task."""
     from jumok.examples.pairs import ParallelData
     from jumok.tasks import task_named
     from jumok.train.folder import RunFolder
@@ -79,8 +79,8 @@ def _data(predictor: "Predictor[Any, Any]", run: Path) -> Any:
         return run_recipe(run).data
     kinds = task_named(predictor.kind).data
     if not kinds:
-        what = f"{predictor.kind} has no files of examples"
-        raise InputError(what, where="--out", hint="--json, or lines on stdout", code="input.no_file")
+        what = f"{predictor.kind} has no file format for examples"
+        raise InputError(what, where="--out", hint="use --json, or lines on stdout", code="input.no_file")
     if kinds[0] is ParallelData:
         languages: Any = predictor
         return ParallelData(source=languages.source or "source", target=languages.target or "target")

@@ -1,6 +1,6 @@
-"""Which examples make which batch: length buckets, a token budget, an order that is a function of (seed, epoch).
+"""Batching by length with a token budget, in an order that is a function of (seed, epoch).
 
-The order never depends on the number of processes, and planning holds one pool of examples in memory, whatever the
+The order does not depend on the number of processes, and planning holds one pool of examples in memory, whatever the
 size of the corpus.
 """
 
@@ -26,15 +26,15 @@ def epoch_batches(
     epoch: int,
     pool: int = POOL,
 ) -> Iterator[Indices]:
-    """The batches of one epoch; each example occurs once.
+    """Yield the batches of one epoch; each example occurs once.
 
-    `lengths(examples)` gives one row per example and one column per padded field. A batch of B examples costs
-    B x (its longest field's longest sequence) tokens, padding included.
+    `lengths(examples)` returns one row per example and one column per padded field. A batch of B examples costs
+    B x (the longest sequence of any field) tokens, padding included.
     """
     for start in range(0, n, pool):
         examples = permute(np.arange(start, min(start + pool, n)), n, seed=seed, epoch=epoch)
         sizes = lengths(examples)
-        # Longest field first, then the others: neighbours are alike on every side, so that padding is small.
+        # Sort by the longest field, then by the others: neighbours are similar in every field, so padding is small.
         by_size = np.lexsort([*sizes.T, sizes.max(axis=1)])
         batches = list(_fill(examples[by_size], sizes[by_size].max(axis=1), batch_tokens))
         rng = np.random.Generator(np.random.PCG64([seed, epoch, start]))
@@ -43,7 +43,7 @@ def epoch_batches(
 
 
 def _fill(examples: Indices, sizes: npt.NDArray[np.int64], batch_tokens: int) -> Iterator[Indices]:
-    """Consecutive runs of ascending size within the budget; an example over the budget stands alone."""
+    """Yield consecutive runs of ascending size within the budget; an example over the budget stands alone."""
     start = 0
     for end in range(1, len(examples) + 1):
         if end == len(examples) or sizes[end] * (end + 1 - start) > batch_tokens:
@@ -52,16 +52,16 @@ def _fill(examples: Indices, sizes: npt.NDArray[np.int64], batch_tokens: int) ->
 
 
 def sorted_batches(sizes: npt.NDArray[np.int64], batch_tokens: int) -> list[Indices]:
-    """Batches for evaluation and prediction: no randomness, longest first so that memory is known early."""
+    """Batches for evaluation and prediction: deterministic, longest first so that peak memory is reached early."""
     order = np.argsort(sizes, kind="stable").astype(np.int64)
     return list(_fill(order, sizes[order], batch_tokens))[::-1]
 
 
 def permute(indices: Indices, n: int, *, seed: int, epoch: int) -> Indices:
-    """A bijection of 0..n-1 computed element by element: shuffling without an array of n.
+    """A bijection of 0..n-1 computed element by element: shuffling without an array of size n.
 
-    A Feistel network over the smallest even number of bits that holds n; values that fall outside walk on along
-    their cycle until they fall inside.
+    A Feistel network over the smallest even number of bits that holds n; values outside the range walk along their
+    cycle until they fall inside.
     """
     half = max(1, (max(n - 1, 1).bit_length() + 1) // 2)
     mask = np.uint64((1 << half) - 1)
@@ -80,7 +80,7 @@ def permute(indices: Indices, n: int, *, seed: int, epoch: int) -> Indices:
 
 
 def _mix(x: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
-    """A 64-bit finaliser: every bit of the input moves every bit of the output."""
+    """A 64-bit finaliser: every input bit affects every output bit."""
     with np.errstate(over="ignore"):
         x = (x + key) * _GOLDEN
         x = (x ^ (x >> np.uint64(32))) * _GOLDEN
@@ -90,7 +90,7 @@ def _mix(x: npt.NDArray[np.uint64], key: np.uint64) -> npt.NDArray[np.uint64]:
 def shuffled_batches(
     shards: Shards, fields: Sequence[str], *, batch_tokens: int, seed: int, epoch: int
 ) -> Iterator[Indices]:
-    """The batches of one epoch of token shards; `fields` are those that are padded."""
+    """Yield the batches of one epoch of token shards; `fields` are the padded ones."""
     padded = [shards.fields[name] for name in fields]
     taken = 0
     for examples in epoch_batches(

@@ -1,8 +1,8 @@
-"""Masked words (Devlin et al. 2019, section 3.1): which are masked, and what replaces them.
+"""Masked language modelling (Devlin et al. 2019, section 3.1): which tokens are masked, and what replaces them.
 
-15 % of the pieces are to be predicted. Of these, 80 % are replaced by `[MASK]`, 10 % by a random piece, and 10 % stay
-as they are. With whole words, 15 % of the words are chosen, and all their pieces are to be predicted: each piece is
-still chosen with a probability of 15 %, however many its word has.
+The model predicts 15 % of the tokens: 80 % of these are replaced by `[MASK]`, 10 % by a random token, and 10 % stay
+unchanged. Whole-word masking chooses 15 % of the words and all their tokens, so each token is still chosen with a
+probability of 15 %, however many its word has.
 """
 
 from dataclasses import dataclass
@@ -16,28 +16,28 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Masking:
-    """The rates, and what they need to know of the vocabulary."""
+    """Masking rates, and the ids they apply to."""
 
     share: float
     mask_id: int
     ordinary: Ids
-    """ids of all pieces that are not special, sorted; random pieces are drawn from them"""
+    """ids of all tokens that are not special, sorted; random tokens are drawn from them"""
     goes_on: Flags | None = None
-    """for every id, whether its piece continues a word; if given, whole words are masked"""
+    """for every id, whether its token continues a word; if given, whole words are masked"""
     masked: float = 0.8
     random: float = 0.1
 
     def hide(self, ids: Ids, *, rng: np.random.Generator) -> tuple[Ids, Ids]:
-        """The ids with some of them masked, and the positions of these; special pieces are never masked."""
+        """Mask some of the ids; return the ids and the masked positions. Special tokens are never masked."""
         candidates = np.flatnonzero(self._is_ordinary(ids))
         if self.goes_on is None:
             units = np.arange(len(candidates))
         else:
             starts = ~self.goes_on[ids[candidates]]
-            starts[np.diff(candidates, prepend=-2) > 1] = True  # a special piece ends a word
+            starts[np.diff(candidates, prepend=-2) > 1] = True  # a special token ends a word
             units = np.cumsum(starts) - 1
         n = int(units[-1]) + 1 if len(units) else 0
-        # Rounded up or down at random, so that short texts are masked at the same rate as long ones.
+        # Round up or down at random, so that short texts are masked at the same rate as long ones.
         k = int(self.share * n + rng.random())
         chosen = np.zeros(n, dtype=bool)
         chosen[rng.permutation(n)[:k]] = True
@@ -51,14 +51,14 @@ class Masking:
         return hidden, positions
 
     def _is_ordinary(self, ids: Ids) -> Flags:
-        # `ordinary` is sorted, so it contains an id if the id stands where it would be inserted.
+        # `ordinary` is sorted, so it contains an id if the id is where it would be inserted.
         places = np.searchsorted(self.ordinary, ids).clip(max=len(self.ordinary) - 1)
         flags: Flags = self.ordinary[places] == ids
         return flags
 
 
 def pack(lengths: npt.NDArray[np.int64], width: int) -> list[list[int]]:
-    """Which texts share a row of `width` positions: first fit, longest first."""
+    """Pack texts into rows of `width` positions: first fit, longest first."""
     rows: list[list[int]] = []
     room: list[int] = []
     for i in np.argsort(-lengths, kind="stable"):

@@ -1,6 +1,6 @@
-"""Passages as BERT reads them in pre-training: paired, framed, masked and packed.
+"""BERT's pre-training batches: passages paired, framed, masked and packed.
 
-Several texts share a row, each with positions of its own, and a mask keeps them apart.
+Several texts share a row, each with its own positions, and a mask keeps them apart.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ Ids = npt.NDArray[np.int64]
 
 
 class Masks(Protocol):
-    """What of a task's config decides about pairs and masks."""
+    """The part of a task's config that controls pairs and masks."""
 
     @property
     def next_sentence(self) -> bool: ...
@@ -37,55 +37,55 @@ class Packed:
     """[R, W]"""
     segments: Ids
     positions: Ids
-    """[R, W]: from zero in every text"""
+    """[R, W]: counted from zero in every text"""
     text: Ids
     """[R, W]: the number of the text in its row; -1 for padding"""
     masked: Ids
-    """[M]: flat indices of the masked pieces"""
+    """[M]: flat indices of the masked tokens"""
     targets: Ids
-    """[M]: what they are"""
+    """[M]: their original ids"""
     firsts: Ids
     """[P]: flat indices of the `[CLS]` of each pair"""
     follows: Ids
     """[P]: 0 if B follows A, 1 if it does not"""
     text_of_masked: Ids
-    """[M]: the number of the text of each masked piece"""
+    """[M]: the number in the batch of each masked token's text"""
     text_of_pair: Ids
     """[P]"""
     count: tuple[int, ...]
-    """masked pieces, and pairs if next sentences are predicted"""
+    """number of masked tokens, and of pairs if next sentences are predicted"""
     tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """One text of a batch, some of its pieces hidden."""
+    """One text of a batch, with some tokens masked."""
 
     ids: Ids
     segments: Ids
     masked: Ids
-    """positions of the hidden pieces"""
+    """positions of the masked tokens"""
     targets: Ids
     follows: bool | None
-    """whether B follows A; None if it is not asked"""
+    """whether B follows A; None if there is no B"""
 
 
 class Reader:
-    """Reads passages by number, and makes batches of them."""
+    """Makes batches of numbered passages."""
 
     def __init__(self, config: Masks, tokenizer: Tokenizer, found: Passages, *, max_len: int, seed: int) -> None:
         self.config, self.tokenizer, self.passages, self.max_len = config, tokenizer, found, max_len
         self.pairs = Pairs(found, seed=seed, next_sentence=config.next_sentence)
         ordinary = np.setdiff1d(np.arange(tokenizer.vocab_size), tokenizer.special_ids)
         if not len(ordinary):
-            hint = "a larger tokenizer.vocab_size: this one has no room for a single character"
-            raise DataError("the vocabulary has nothing but special pieces", hint=hint, code="data.vocabulary")
+            hint = "increase tokenizer.vocab_size: this one has no room for a single character"
+            raise DataError("the vocabulary has only special tokens", hint=hint, code="data.vocabulary")
         goes_on = np.array(tokenizer.continues_word()) if config.whole_words else None
         assert tokenizer.mask_id is not None
         self.masking = Masking(config.mask_share, tokenizer.mask_id, ordinary, goes_on)
 
     def read(self, numbers: Iterable[tuple[int, int]]) -> Packed:
-        """The passages with these (number, epoch) as one batch."""
+        """Make one batch of the passages with these (number, epoch)."""
         texts = [self._text(int(i), int(epoch)) for i, epoch in numbers]
         lengths = np.array([len(text.ids) for text in texts])
         rows = pack(lengths, self.max_len)

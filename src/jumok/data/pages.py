@@ -1,4 +1,4 @@
-"""Rows of ids as a model reads them: padded, with their segments and the mask of what is there."""
+"""Model inputs: padded rows of ids with segments and a padding mask."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ PREDICT_TOKENS = 8192
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Rows [B, S] side by side."""
+    """A batch of padded rows [B, S]."""
 
     ids: Tensor
     segments: Tensor
@@ -35,7 +35,7 @@ class Page:
 
 
 class OnPage:
-    """A batch that reads a page."""
+    """Mixin for batches that have a page."""
 
     __slots__ = ()
     page: Page
@@ -46,7 +46,7 @@ class OnPage:
 
 
 def make_page(rows: Sequence[Sequence[int]], tokenizer: Tokenizer) -> Page:
-    """Rows as `Tokenizer.frame` made them: what follows the end of the first text is of the second segment."""
+    """Make a page of rows from `Tokenizer.frame`; tokens after the end of the first text form the second segment."""
     ids = pad(rows, tokenizer.pad_id)
     ends = (ids == tokenizer.end_id).long()
     return Page(ids, (ends.cumsum(dim=1) - ends).clamp(max=1), ids != tokenizer.pad_id)
@@ -55,14 +55,14 @@ def make_page(rows: Sequence[Sequence[int]], tokenizer: Tokenizer) -> Page:
 def pages(
     rows: Sequence[Sequence[int]], tokenizer: Tokenizer, device: torch.device, *, tokens: int = PREDICT_TOKENS
 ) -> Iterator[tuple[Indices, Page]]:
-    """All rows, those of a length together: which they are, and what the model reads."""
+    """Yield all rows in pages of similar length, with their indices."""
     sizes = np.array([len(row) for row in rows], dtype=np.int64)
     for some in sorted_batches(sizes, tokens) if len(rows) else ():
         yield some, make_page([rows[i] for i in some], tokenizer).to(device)
 
 
 def packed_states(encoder: Callable[..., Tensor], packed: Packed, device: torch.device) -> Tensor:
-    """The hidden states [R * W, D] of packed rows, in which a position sees those of its own text."""
+    """Hidden states [R * W, D] of packed rows; each position attends only to its own text."""
     arrays = (packed.ids, packed.segments, packed.positions, packed.text)
     ids, segments, positions, text = (torch.from_numpy(array).to(device) for array in arrays)
     sees = text[:, :, None] == text[:, None]  # [R, W, W]

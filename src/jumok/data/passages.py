@@ -1,9 +1,9 @@
-"""What BERT reads: passages of documents, and pairs of texts, the second of which follows the first or does not.
+"""BERT's training texts: passages of documents, and pairs for next sentence prediction.
 
-A passage is a run of consecutive sentences of one document that fit into a row. Every epoch makes a new pair of it
-(Devlin et al. 2019, section A.2): the passage is cut between two sentences, and its second part either stays, or is
-replaced by the second part of another passage, which has the same length. Only the words tell the two cases apart: a
-model would recognise a stranger that is longer or shorter, or was cut to fit, without reading it.
+A passage is a run of consecutive sentences of one document that fits into a row. Every epoch makes a new pair of it
+(Devlin et al. 2019, section A.2): the passage is split between two sentences, and its second part either stays or is
+replaced by a second part of the same length from another passage, the stranger. Only the words distinguish the two
+cases: a model would recognise a stranger that is longer, shorter or truncated without reading it.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,16 +21,16 @@ from jumok.text.tokenizer import Tokenizer
 
 FIELDS = ("text", "ends", "first")
 FRAME, FRAME_OF_PAIR = 2, 3  # [CLS] A [SEP], [CLS] A [SEP] B [SEP]
-TRIES = 10  # to find a second part of another document
-POOL = 1_000_000  # strangers come from at most so many passages: of more, every second, every third and so on
+TRIES = 10  # to find a second part from another document
+POOL = 1_000_000  # maximum number of passages that strangers come from; of more, take every second, third, …
 
 
 def passages(
     sentences: Iterable[tuple[Sequence[int], bool]], room: int
 ) -> Iterator[tuple[list[int], list[int], list[int]]]:
-    """Passages of at most `room` pieces: their ids, the ends of their sentences, and whether they begin a document.
+    """Yield passages of at most `room` tokens: ids, sentence ends, and whether they begin a document.
 
-    `sentences` are ids and whether they begin a document. A sentence that is longer than `room` is cut.
+    `sentences` are ids and whether they begin a document. A sentence longer than `room` is split.
     """
     text: list[int] = []
     ends: list[int] = []
@@ -51,7 +51,7 @@ def passages(
 def encode_documents(
     corpus: Corpus[Sentence], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The passages of the documents; `facts` counts what was read."""
+    """Yield the passages of the documents, and count the input in `facts`."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0, "passages": 0, "alone": 0, "pieces": 0, "words": 0}
     for found in passages(_encoded(corpus, tokenizer, facts), max_len - FRAME_OF_PAIR):
         facts["passages"] += 1
@@ -60,7 +60,7 @@ def encode_documents(
         yield found
     if not facts["passages"]:
         what = f"empty corpus: {facts['read']} sentences read, none with a word"
-        raise DataError(what, where=corpus.name, hint="at least one document to train on", code="data.empty")
+        raise DataError(what, where=corpus.name, hint="add at least one training document", code="data.empty")
 
 
 def _encoded(
@@ -80,13 +80,13 @@ def _encoded(
 
 
 class Passages:
-    """The passages of a corpus, by number; neighbours in the same document have neighbouring numbers."""
+    """The passages of a corpus by number; those of a document are numbered consecutively."""
 
     def __init__(self, text: Field, ends: Field, first: Field) -> None:
         self.text, self.ends = text, ends
         self._starts: npt.NDArray[np.int64] = np.flatnonzero(first.tokens)
         self.divisible: npt.NDArray[np.int64] = np.flatnonzero(np.diff(ends.offsets) > 1)
-        """passages of two sentences or more"""
+        """passages of two or more sentences"""
 
     @staticmethod
     def of(found: Iterable[tuple[list[int], list[int], list[int]]]) -> "Passages":
@@ -104,7 +104,7 @@ class Passages:
         return int(np.searchsorted(self._starts, i, side="right"))
 
     def homes(self, passages: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """What two parts must not share to be strangers: their document, or if there is only one, their passage."""
+        """The document of each passage, or the passage itself if there is only one: strangers must not share it."""
         return passages if len(self._starts) == 1 else np.searchsorted(self._starts, passages, side="right")
 
     def sentences(self, i: int) -> int:
@@ -112,7 +112,7 @@ class Passages:
 
 
 def read_passages(sentences: Iterable[Sentence], tokenizer: Tokenizer, max_len: int) -> Passages:
-    """The passages of documents in memory."""
+    """Read the passages of documents into memory."""
     facts: dict[str, Any] = {"read": 0, "empty": 0, "words": 0, "documents": 0}
     return Passages.of(passages(_encoded(sentences, tokenizer, facts), max_len - FRAME_OF_PAIR))
 
@@ -124,7 +124,7 @@ def _field(rows: Sequence[Sequence[int]]) -> Field:
 
 @dataclass(frozen=True, slots=True)
 class TextPair:
-    """A text, or two."""
+    """A text or a pair of texts."""
 
     a: list[int]
     b: list[int] | None
@@ -133,7 +133,7 @@ class TextPair:
 
 
 class SecondParts:
-    """All parts of passages that can be the second of a pair, by their length."""
+    """All possible second parts of pairs, indexed by length."""
 
     def __init__(self, passages: Passages) -> None:
         some = passages.divisible[:: 1 + len(passages.divisible) // POOL]
@@ -144,16 +144,16 @@ class SecondParts:
         length = passages.text.lengths(passage) - start
         order = np.argsort(length, kind="stable")
         self._passage, self._start, length = passage[order], start[order], length[order]
-        # A part is drawn as often as it is cut: a passage is cut once, at a random place.
+        # Weight each part by how often it occurs: a passage is split once, at a random place.
         self._likely = np.concatenate([[0.0], np.cumsum((1 / np.repeat(n_cuts, n_cuts))[order])])
         self._bounds = np.searchsorted(length, np.arange(length.max(initial=0) + 2))
         alike = length[1:] == length[:-1]
         home = passages.homes(self._passage)
         self.interchangeable = bool((alike & (home[1:] != home[:-1])).any())
-        """whether any two could take each other's place"""
+        """whether any two can replace each other"""
 
     def draw(self, length: int, rng: np.random.Generator) -> tuple[int, int] | None:
-        """A part of this length: its passage, and where in the passage it begins. None if there is no such part."""
+        """Draw a part of this length: its passage and where it begins. None if no part has this length."""
         if length + 1 >= len(self._bounds):
             return None
         first, after = self._bounds[length : length + 2]
@@ -165,9 +165,9 @@ class SecondParts:
 class Pairs:
     """Pairs of passages as a function of (seed, epoch, number): half of them follow, half do not.
 
-    A passage of one sentence cannot be cut, and stays alone. As the first text of a pair it would always be one that
-    nothing follows, and a model would learn to recognise it. A passage also stays alone if no stranger has the length
-    of its second part.
+    A passage of one sentence cannot be split and stays alone: as the first text of a pair it would never be followed,
+    and a model would learn to recognise it. A passage also stays alone if no stranger fits the length of its second
+    part.
     """
 
     def __init__(self, passages: Passages, *, seed: int, next_sentence: bool) -> None:
@@ -191,11 +191,11 @@ class Pairs:
 
     @property
     def possible(self) -> bool:
-        """Whether there are any pairs."""
+        """Whether any pairs can be made."""
         return self._seconds is not None and self._seconds.interchangeable
 
     def _stranger(self, i: int, length: int, seconds: SecondParts, rng: np.random.Generator) -> tuple[int, int] | None:
-        """A second part from another document, or if there is only one, from another passage."""
+        """Draw a second part from another document, or from another passage if there is only one document."""
         for _ in range(TRIES):
             found = seconds.draw(length, rng)
             if found is None:

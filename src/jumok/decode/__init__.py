@@ -1,1 +1,1 @@
-"""Search over any decoder: greedy, sampling and beam, written once."""
+"""Greedy search, sampling and beam search over any decoder."""

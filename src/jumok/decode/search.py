@@ -1,7 +1,7 @@
-"""Greedy search, sampling and beam search over `start`, `step` and `select`.
+"""Greedy search, sampling and beam search over a decoder's `step` and its state's `select`.
 
-A decoder's state is a value with rows; hypotheses are row selections of it. No row ever looks at another
-sentence's rows, so a sentence's output does not depend on the batch it happened to be in.
+A state has one row per hypothesis, and hypotheses are picked by selecting rows. No row depends on another
+sentence's rows, so a sentence's output does not depend on the batch it is in.
 
 B sentences, K beams, V vocabulary, S source positions.
 """
@@ -23,7 +23,7 @@ class State(Protocol):
 
 
 class Decoder(Protocol):
-    """What a model offers to be searched."""
+    """The interface that search needs from a model."""
 
     start_id: int
 
@@ -31,7 +31,7 @@ class Decoder(Protocol):
     def device(self) -> torch.device: ...
 
     def step(self, tokens: Tensor, state: Any, *, attention: list[Tensor] | None = None) -> tuple[Tensor, Any]:
-        """tokens [N] in, logits [N, V] and the next state out; attention [N, S] appended if a list is given."""
+        """Map tokens [N] to logits [N, V] and the next state; append attention [N, S] if a list is given."""
         ...
 
 
@@ -39,7 +39,7 @@ class Decoder(Protocol):
 def search(
     decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
 ) -> list[list[Hypothesis]]:
-    """For each row of `state` its hypotheses, best first."""
+    """Return the hypotheses of each row of `state`, best first."""
     match config.method:
         case "beam":
             return beam_search(decoder, state, requests, config, eos_id=eos_id)
@@ -55,7 +55,7 @@ Choose = Callable[[Tensor, list[int]], Tensor]
 def follow(
     decoder: Decoder, state: State, requests: Sequence[Request], choose: Choose, *, eos_id: int
 ) -> list[list[Hypothesis]]:
-    """One hypothesis per sentence, extended by the piece that `choose(log_probs, sentences)` picks."""
+    """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks."""
     alive = list(range(len(requests)))
     ids: list[list[int]] = [[] for _ in requests]
     log_prob = [0.0] * len(requests)
@@ -71,21 +71,21 @@ def follow(
             log_prob[i] += gain
             if token != eos_id:
                 ids[i].append(token)
-        going_on = (tokens != eos_id).nonzero()[:, 0]
-        if len(going_on) < len(alive):
-            alive = [alive[row] for row in going_on.tolist()]
-            tokens, state = tokens[going_on], state.select(going_on)
+        unfinished = (tokens != eos_id).nonzero()[:, 0]
+        if len(unfinished) < len(alive):
+            alive = [alive[row] for row in unfinished.tolist()]
+            tokens, state = tokens[unfinished], state.select(unfinished)
         t += 1
     return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
 
 
 @torch.inference_mode()
 def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int) -> Iterator[int]:
-    """The pieces of one hypothesis after its prefix, each as soon as it is chosen."""
+    """Yield the tokens of one hypothesis after its prefix, each as soon as it is chosen."""
     if config.method == "beam":
         raise InputError(
-            "beam search knows its first word when it has chosen its last",
-            hint='decode.method = "sample" or "greedy"',
+            "beam search cannot stream: its first token is known only after its last",
+            hint='set decode.method = "sample" or "greedy"',
             code="input.stream",
         )
     choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config)
@@ -93,7 +93,7 @@ def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeC
     for t in range(request.max_len):
         logits, state = decoder.step(tokens, state)
         forced = request.forced(t, eos_id)
-        tokens = choose(logits.float().log_softmax(dim=-1), [0])  # also where it is forced: draws as `follow` does
+        tokens = choose(logits.float().log_softmax(dim=-1), [0])  # even if forced: the draws match those of `follow`
         if forced != NO_TOKEN:
             tokens = torch.full_like(tokens, forced)
         elif int(tokens) == eos_id:
@@ -107,7 +107,7 @@ def _likeliest(log_probs: Tensor, _: list[int]) -> Tensor:
 
 
 class Ensemble:
-    """Several decoders of one vocabulary as one: the mean of their probabilities."""
+    """Several decoders with one vocabulary, combined by the mean of their probabilities."""
 
     def __init__(self, decoders: Sequence[Decoder]) -> None:
         self.decoders = decoders
@@ -138,7 +138,7 @@ class EnsembleState:
 
 
 class _Sampler:
-    """Each sentence draws from its own generator: sampled output does not depend on the batch either."""
+    """Sample with one generator per sentence, so that sampled output does not depend on the batch either."""
 
     def __init__(self, requests: Sequence[Request], config: DecodeConfig) -> None:
         self.config = config
@@ -146,7 +146,7 @@ class _Sampler:
 
     def __call__(self, log_probs: Tensor, sentences: list[int]) -> Tensor:
         p, ids = (log_probs / self.config.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
-        below = p.cumsum(dim=-1) - p  # what the likelier pieces have together
+        below = p.cumsum(dim=-1) - p  # total probability of the likelier tokens
         keep = below < self.config.top_p
         if self.config.top_k:
             keep[:, self.config.top_k :] = False
@@ -158,7 +158,7 @@ class _Sampler:
 
 
 def length_penalty(length: int, alpha: float) -> float:
-    """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| counts the end."""
+    """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| includes the end token."""
     return float(((5 + length) / 6) ** alpha)
 
 
@@ -170,11 +170,11 @@ def coverage_cost(coverage: Tensor, beta: float) -> Tensor:
 def beam_search(
     decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
 ) -> list[list[Hypothesis]]:
-    """The K likeliest prefixes at every step; a sentence ends when nothing better can come.
+    """Keep the K likeliest prefixes at every step; stop when no better hypothesis can follow.
 
-    That is when the best living prefix, given the most favourable length, is no better than the n-th best
-    hypothesis that has ended. To stop at K ended hypotheses, as others do, loses the likeliest one of a model that
-    is sure of itself: poor early ends fill the K places before it is complete.
+    That is when the best unfinished prefix, even at the most favourable length, is no better than the n-th best
+    finished hypothesis. Stopping at K finished hypotheses, as is common, can lose a confident model's likeliest one:
+    poor early ends fill the K places before it is complete.
     """
     k, alpha, beta = config.beam, config.length_penalty, config.coverage_penalty
     device = decoder.device
@@ -200,13 +200,13 @@ def beam_search(
                 allowed = log_probs[row, :, token].clone()
                 log_probs[row] = -inf
                 log_probs[row, :, token] = allowed
-        # 2K candidates hold at least K living ones, since each beam ends in one way only.
+        # 2K candidates include at least K unfinished ones, since each beam has only one way to end.
         width = min(2 * k, log_probs.shape[-1])
         best, pieces = log_probs.topk(width, dim=-1)
         best, flat = (scores[..., None] + best).flatten(1).topk(min(2 * k, k * width), dim=-1)
         beams, pieces = flat // width, pieces.flatten(1).gather(1, flat)
         ends = pieces == eos_id
-        # An end counts if it is among the K best, as a living prefix would have to be.
+        # An end counts only if it is among the K best, like an unfinished prefix.
         for row, rank in (ends & best.isfinite())[:, :k].nonzero().tolist():
             beam = int(beams[row, rank])
             log_prob = float(best[row, rank])

@@ -1,6 +1,6 @@
-"""What is wrong with data, or with the outputs of a model.
+"""Find problems in data and in the outputs of a model.
 
-The rules of a task stand in its checks.py; here is what runs them, and what holds for any text.
+The rules of a task are in its checks.py; this package runs them and adds the rules that apply to any text.
 """
 
 from collections.abc import Iterator, Sequence
@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 _NOT_ALIGNED = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
-"""how files end that are not one side of line-aligned files"""
+"""suffixes of files that are never one side of a line-aligned pair"""
 
 
 def examine_data(
@@ -43,14 +43,14 @@ def examine_data(
     columns: tuple[str, str] | None = None,
     overrides: Sequence[str] = (),
 ) -> list[Finding]:
-    """The findings on the data of a recipe, of one file or of two line-aligned files; worst first.
+    """Examine the data of a recipe, of a file or of two line-aligned files; worst findings first.
 
-    Languages and columns (of a TSV with a header) are for files; a recipe has its own, and `overrides` of them.
+    Languages and columns (of a TSV with a header) apply to files only; a recipe has its own, changed by `overrides`.
     """
     recipe: Recipe | None = None
     notes: tuple[Finding, ...] = ()
     if what[0].suffix == ".toml":
-        from jumok.recipe import load_recipe  # here, because it needs torch
+        from jumok.recipe import load_recipe  # deferred, because it needs torch
 
         recipe = load_recipe(what[0], overrides, need_weights=False)
         checks = recipe.kind.checks(recipe.task, recipe.data)
@@ -79,7 +79,7 @@ def _guessed(
 def _examine_texts(checks: TextChecks, seed: int, *, is_recipe: bool) -> list[Finding]:
     data = checks.data
     paths = [Path(file) for file in dict.fromkeys(file for split in SPLITS for file in data.files(split))]
-    # A file in another encoding cannot be read at all: that is the finding.
+    # A file in another encoding cannot be read: report only that.
     if wrong_bytes := [finding for path in paths for finding in examine_bytes(path)]:
         return wrong_bytes
     findings = [finding for path in paths for finding in checks.examine_file(path)]
@@ -89,7 +89,7 @@ def _examine_texts(checks: TextChecks, seed: int, *, is_recipe: bool) -> list[Fi
         return {split: checks.read(split, seed=seed, wrong=wrong) for split in SPLITS if data.exists(split)}
 
     findings += examine_texts(splits(faults.add), checks, language=data.language, faults=faults)
-    # Where training could not even read the data, its settings do not matter yet.
+    # The settings do not matter until training can read the data.
     if is_recipe and not any(found.code == "data.unreadable" and found.severity == "error" for found in findings):
         findings += checks.examine_settings(splits(lambda error: None))
     return findings
@@ -98,43 +98,41 @@ def _examine_texts(checks: TextChecks, seed: int, *, is_recipe: bool) -> list[Fi
 def _examine_documents(checks: DocumentChecks, seed: int, recipe: "Recipe | None") -> list[Finding]:
     findings, survey = examine_documents(checks.data, seed=seed)
     if recipe and recipe.init and not Path(recipe.init).is_dir():
-        message = (
-            f"The weights to start from are not here ({recipe.init}): their vocabulary cannot be tried on the text."
-        )
+        message = f"The weights to start from ({recipe.init}) are missing: their vocabulary was not tried on the text."
         return [*findings, finding("recipe.weights", "note", 0, 1, message)]
-    # What cannot be read cannot be learned from: that is the finding.
+    # If the text cannot be read, report only that.
     if recipe and survey and not any(found.code in ("data.unreadable", "data.encoding") for found in findings):
-        from jumok.doctor.vocabulary import examine_vocabulary  # here, because it needs torch
+        from jumok.doctor.vocabulary import examine_vocabulary  # deferred, because it needs torch
 
         findings += examine_vocabulary(recipe, survey, checks)
     return findings
 
 
 def refuse_a_mixture(what: list[Path], *, told: bool, overridden: bool = False) -> None:
-    """The doctor takes one recipe, one run, or files: languages and columns with files, overrides with a recipe."""
+    """Accept one recipe, one run or files; languages and columns with files only, overrides with a recipe only."""
     whole = [path for path in what if path.is_dir() or path.suffix == ".toml"]
     where = ", ".join(map(str, what))
     if len(what) > (1 if whole else 2):
-        hint = "one recipe, one run folder, one file, or two line-aligned files"
+        hint = "pass one recipe, one run folder, one file, or two line-aligned files"
         raise InputError("pass a single recipe, run or file", where=where, hint=hint, code="input.several")
     for path in what:
         if not path.exists():
-            raise DataError("no such file or folder", where=path, hint="a path that exists", code="data.missing")
+            raise DataError("no such file or folder", where=path, hint="check the path", code="data.missing")
     whole_files = [path for path in what if path.name.lower().removesuffix(".gz").endswith(_NOT_ALIGNED)]
     if len(whole_files) > 1:
-        hint = "one file, or a recipe whose [data] has both, as train and test"
+        hint = "pass one file, or a recipe whose [data] lists both as train and test"
         raise InputError("these are not two line-aligned files", where=where, hint=hint, code="input.not_aligned")
     if whole and told:
-        hint = "leave them out: [data] of the recipe has the languages and columns"
-        what_is_wrong = "--source, --target and --columns are for files"
+        hint = "leave them out: the languages and columns are in [data] of the recipe"
+        what_is_wrong = "--source, --target and --columns apply to files only"
         raise InputError(what_is_wrong, where=whole[0], hint=hint, code="input.not_a_file")
     if overridden and what[0].suffix != ".toml":
-        hint = "--set with a recipe"
-        raise InputError("--set overrides a key of a recipe", where=what[0], hint=hint, code="input.not_a_recipe")
+        hint = "pass a recipe, or leave out --set"
+        raise InputError("--set applies to a recipe only", where=what[0], hint=hint, code="input.not_a_recipe")
 
 
 def examined(
     predictor: Any, examples: Sequence[Any], outputs: Sequence[str], result: dict[str, Any], split: str = ""
 ) -> list[Finding]:
-    """The findings on the outputs of a predictor, and on their scores beside those of baselines."""
+    """Examine the outputs of a predictor, and their scores compared with baselines."""
     return task_named(predictor.kind).examine_outputs(predictor, examples, outputs, result, split)

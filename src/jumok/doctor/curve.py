@@ -2,8 +2,8 @@
 
     floor = - sum_v p(v) ln p(v)
 
-is the loss of a model that knows the frequency p(v) of every token v and nothing else. The loss of masked tokens, or
-of next ones, soon falls to it and should fall on; a model whose loss stays there has not learned to use the context.
+is the loss of a model that knows the frequency p(v) of every token v and nothing else. The loss soon falls to it and
+should keep falling; a model whose loss stays there has not learned to use the context.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,16 +19,16 @@ from jumok.findings import Finding, Severity, finding, worst_first
 if TYPE_CHECKING:
     from jumok.recipe import Recipe
 
-NEAR = 0.05  # of the floor: a loss this close is at it
-LONG = 500  # steps, or a third of all: a loss that stays so long is stuck
-FALLING = 0.015  # of the floor: a loss that falls more from the first half to the second is still falling
-FEW = 50  # steps tell nothing yet
-EARLY = 2000  # steps that a loss may well need
-CHANCE = 0.685  # next-sentence losses from here on are chance, ln 2 = 0.693
-POINTS = 3.0  # per cent above the majority class, which may be luck
-BLOCK = 50  # steps that a spike is compared with
-REPEATED, UNKNOWN, USED = 0.03, 0.01, 0.5  # shares of words, of tokens and of a vocabulary that may be the cause
-IDLE = 1000  # unused tokens of a vocabulary; fewer do not matter
+NEAR = 0.05  # share of the floor: a loss this close counts as at the floor
+LONG = 500  # steps, or a third of all: a loss that stays this long is stuck
+FALLING = 0.015  # share of the floor: a larger drop from the first half to the second means still falling
+FEW = 50  # steps; fewer are not enough to judge
+EARLY = 2000  # steps that a loss may need to fall
+CHANCE = 0.685  # a higher next-sentence loss is chance; ln 2 = 0.693
+POINTS = 3.0  # percentage points above the majority class that may be luck
+BLOCK = 50  # steps before a spike that it is compared with
+REPEATED, UNKNOWN, USED = 0.03, 0.01, 0.5  # shares of words, tokens and vocabulary that may be the cause
+IDLE = 1000  # unused tokens; fewer do not matter
 Values = npt.NDArray[np.float64]
 
 # fmt: off
@@ -52,11 +52,11 @@ _MESSAGES = {
         " neighbouring sentences belong together (data.format), or set task.next_sentence = false.",
     "only_pairs": "Next-sentence prediction is learned (loss {loss:.3f}) but masked words are not, so the model and its"
         " gradients work. Something simpler than words may give the pairs away, such as length or punctuation.",
-    "risen": "Training is diverging: the {name} has risen from {best:.2f} at step {since:,} to {end:.2f}. Go back to an"
-        " earlier checkpoint with a lower learning rate, or start again with a longer warm-up.",
+    "risen": "Training is diverging: the {name} has risen from {best:.2f} at step {since:,} to {end:.2f}. Resume from"
+        " an earlier checkpoint with a lower learning rate, or start again with a longer warm-up.",
     "memorising": "The model is overfitting: the dev loss has risen from {best:.2f} at step {since:,} to {end:.2f}"
         " while the training loss fell from {then:.2f} to {now:.2f} (epoch {epoch}). More text or a smaller model would"
-        ' help; train.patience stops in time, and train.final = "best" goes back.',
+        ' help; train.patience stops in time, and train.final = "best" restores the best weights.',
     "spikes": "The {name} has {n:,} spikes in {steps:,} steps. A few are harmless; if there are many, use a lower"
         " learning rate, a longer warm-up or clip_norm = 1.0.",
     "spike": "step {step:,}  {loss:.2f}, usually {usual:.2f}; gradient norm {norm:.2g}",
@@ -83,7 +83,7 @@ _CAUSES = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ground:
-    """What is known from the training text alone."""
+    """Statistics of the training text that a loss is compared with."""
 
     floor: float
     """nats"""
@@ -102,9 +102,9 @@ class Curve:
 
     steps: npt.NDArray[np.int64]
     is_masked: bool
-    """masked tokens are predicted; otherwise the next one"""
+    """whether the model predicts masked tokens rather than the next one"""
     loss: Values
-    """of the tokens alone; the mean of both directions if there are two"""
+    """of tokens only, without next-sentence prediction; the mean of both directions if there are two"""
     next_sentence: Values
     """empty without next-sentence prediction"""
     rates: Values
@@ -117,25 +117,25 @@ class Curve:
 
     @staticmethod
     def of(events: Iterable[Mapping[str, Any]], *, is_masked: bool) -> "Curve":
-        told: dict[int, Mapping[str, Any]] = {}
+        latest: dict[int, Mapping[str, Any]] = {}
         dev: dict[int, dict[str, float]] = {}
         finished = False
-        for event in events:  # a resumed run repeats some steps: the later event counts
+        for event in events:  # a resumed run repeats some steps: keep the later event
             match event.get("event"):
                 case "step":
-                    told[event["step"]] = event
+                    latest[event["step"]] = event
                 case "evaluated":
                     dev[event["step"]] = event["scores"]
                 case "finished" | "resumed":
                     finished = event.get("reason") in ("steps", "patience")
-        steps = [told[step] for step in sorted(told)]
+        steps = [latest[step] for step in sorted(latest)]
         parts = [step.get("parts") or {"masked": step["loss"]} for step in steps]
 
         def column(rows: Iterable[Mapping[str, Any]], name: str) -> Values:
             return np.array([row[name] for row in rows if name in row], dtype=np.float64)
 
         return Curve(
-            steps=np.array(sorted(told), dtype=np.int64),
+            steps=np.array(sorted(latest), dtype=np.int64),
             is_masked=is_masked,
             loss=column(parts, "masked"),
             next_sentence=column(parts, "next_sentence"),
@@ -161,12 +161,12 @@ class Curve:
 
     @property
     def scores(self) -> dict[str, float]:
-        """The newest on dev."""
+        """Latest scores on dev."""
         return self.dev[max(self.dev)] if self.dev else {}
 
     @property
     def window(self) -> int:
-        """Steps that are averaged, because single ones are noisy."""
+        """Number of steps to average, because single losses are noisy."""
         return min(max(len(self) // 20, 20), 100, len(self))
 
     @property
@@ -174,7 +174,7 @@ class Curve:
         return float(self.loss[-self.window :].mean())
 
     def dev_losses(self) -> dict[int, float]:
-        """By step; perplexities are those of each direction."""
+        """Dev loss by step: the masked loss, or the mean over the perplexities of both directions."""
         losses: dict[int, float] = {}
         for step, scores in self.dev.items():
             found = [log(value) for name, value in scores.items() if name in ("perplexity", "backward_perplexity")]
@@ -183,18 +183,18 @@ class Curve:
         return losses
 
     def blocks(self) -> Values:
-        """The mean loss of each window; the last one ends with the last step."""
+        """Mean loss of each window; the last window ends with the last step."""
         n = len(self) // self.window * self.window
         means: Values = self.loss[len(self) - n :].reshape(-1, self.window).mean(axis=1)
         return means
 
     def has_risen(self) -> bool:
-        """The loss is higher at the end than it was, by more than noise."""
+        """Whether the loss is above its minimum at the end, by more than noise."""
         best, noise = float(self.blocks().min()), float(self.loss[-self.window :].std()) / sqrt(self.window)
         return self.end - best > NEAR * best + 4 * noise
 
     def spikes(self) -> list[tuple[int, float]]:
-        """Where the loss leaps far above its usual value in the steps before, and that value."""
+        """Find where the loss jumps far above its usual value in the steps before; return the index and that value."""
         usual, most = self.loss.copy(), self.loss.copy()
         for start in range(BLOCK, len(self), BLOCK):
             before, here = self.loss[start - BLOCK : start], slice(start, start + BLOCK)
@@ -207,7 +207,7 @@ class Curve:
 
 
 def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground: Ground | None) -> list[Finding]:
-    """The findings on the events of a run; `ground` is None if its training text can no longer be read."""
+    """Examine the events of a run; `ground` is None if its training text can no longer be read."""
     curve = Curve.of(events, is_masked=recipe.kind.learns_from_text == "masked")
     if not len(curve):
         return [finding("curve.summary", "note", 0, 1, _MESSAGES["not_begun"])]
@@ -250,7 +250,7 @@ def _standing(curve: Curve, floor: float) -> str:
 
 
 def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
-    """A loss that has long been at the floor or above it; with likely causes."""
+    """Find a loss that has long been at or above the floor, and likely causes."""
     blocks = curve.blocks()
     above, below = blocks > (1 + NEAR) * ground.floor, blocks < (1 - NEAR) * ground.floor
     elsewhere = np.flatnonzero(~above if above[-1] else above | below)
@@ -258,7 +258,7 @@ def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
     n = len(stretch) * curve.window
     if n < min(LONG, len(curve) / 3):
         return []
-    recent = stretch[len(stretch) // 2 :] if above[-1] else stretch  # from far above it has fallen at first
+    recent = stretch[len(stretch) // 2 :] if above[-1] else stretch  # ignore the initial fall
     half = len(recent) // 2
     falls = half > 0 and recent[:half].mean() - recent[half:].mean() > FALLING * ground.floor
     where = "above" if above[-1] else f"within {100 * NEAR:.0f} % of"
@@ -270,7 +270,7 @@ def _stuck(curve: Curve, recipe: "Recipe", ground: Ground) -> list[Finding]:
 
 
 def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
-    """What may keep the loss from falling: in the curve, then in the text, then in the recipe."""
+    """List likely causes of a stuck loss: in the curve, then in the text, then in the recipe."""
     spikes, peak, tokens = len(curve.spikes()), float(curve.rates.max()), float(np.median(curve.tokens))
     early, late = (float(np.median(part)) for part in (curve.norms[: curve.window], curve.norms[-curve.window :]))
     d_model, n_layers = recipe.model.d_model, getattr(recipe.model, "n_layers", 2)
@@ -298,7 +298,7 @@ def _causes(curve: Curve, recipe: "Recipe", ground: Ground) -> list[str]:
 
 
 def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Finding]:
-    """Whether only one of the two objectives is learned."""
+    """Check whether only one of the two objectives is learned."""
     if not len(curve.next_sentence):
         return []
     n, loss = len(curve), float(curve.next_sentence[-max(curve.window, FEW) :].mean())
@@ -323,7 +323,7 @@ def _risen(curve: Curve) -> list[Finding]:
 
 
 def _memorising(curve: Curve) -> list[Finding]:
-    """A dev loss that rises while the training loss falls."""
+    """Check for a dev loss that rises while the training loss falls."""
     dev = curve.dev_losses()
     if len(dev) < 3:
         return []

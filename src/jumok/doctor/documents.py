@@ -1,6 +1,6 @@
-"""What is wrong with documents to pre-train on: repetition, boilerplate, damage; and what they consist of.
+"""Find repetition, boilerplate and damage in documents for pre-training, and count what they contain.
 
-They are read once and never held in memory: what is kept is a hash of every sentence, up to MOST, and a sample.
+Documents are read once and not held in memory: only a hash of every sentence, up to MOST, and a sample are kept.
 """
 
 import re
@@ -33,18 +33,18 @@ from jumok.findings import (
 )
 from jumok.text.language import WORD, Language
 
-MOST = 2_000_000  # sentences of a split that are examined: their hashes take 200 MB, those of their documents no more
-SAMPLE = 3_000_000  # characters that a vocabulary is tried on
-STRETCH = 200_000  # characters of a document that are held at once
+MOST = 2_000_000  # sentences to examine per split: their hashes take 200 MB, those of their documents no more
+SAMPLE = 3_000_000  # characters to try a vocabulary on
+STRETCH = 200_000  # characters of a document to hold at once
 LONG = 250  # words
-SHORT = 5  # words; a shorter sentence may well recur, as headings do
-MANY, SHARE = 10, 0.005  # boilerplate stands in so many documents at least, and in such a share of all
-LETTERS = 20  # words that tell the script of a sentence
+SHORT = 5  # words; shorter sentences may recur by chance, as headings do
+MANY, SHARE = 10, 0.005  # boilerplate occurs in at least this many documents, and in this share of them
+LETTERS = 20  # words that decide the script of a sentence
 
 # fmt: off
 _RULES: dict[str, Rule] = {
     "one_sentence": ("data.one_sentence", inf, inf, "documents of a single {thing}", "Next-sentence prediction cannot"
-        " cut them in two"),
+        " split them"),
     "same_document": ("data.duplicate", 0.02, inf, "documents that repeat an earlier one, with {words} of all words",
         "A model memorises them: keep one of each"),
     "same_sentence": ("data.duplicate", 0.03, inf, "{things} that repeat an earlier one, with {words} of all words,"
@@ -56,14 +56,14 @@ _RULES: dict[str, Rule] = {
         " in the wrong encoding: convert the original again"),
     "control": ("data.control_characters", 0.001, 0.1, "{things} with control characters", "A broken conversion left"
         " them: remove them, or they become part of the vocabulary"),
-    "decomposed": ("data.decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training composes them"
-        " (NFC): do so in the files too, if other programs search or compare them"),
+    "decomposed": ("data.decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training normalises"
+        " them to NFC: do the same in the files if other programs search or compare them"),
     "no_letters": ("data.no_letters", 0.05, 0.5, "{things} without a letter", "Numbers, rules and tables teach no"
         " language: remove them if there are many"),
-    "long_sentence": ("data.too_long", 0.01, inf, "sentences of more than {long} words", "Their ends were not found:"
-        " does the text have full stops?"),
-    "long_line": ("data.too_long", inf, inf, "lines of more than {long} words", "Training cuts them, which is fine for"
-        " paragraphs"),
+    "long_sentence": ("data.too_long", 0.01, inf, "sentences of more than {long} words", "No sentence ends were"
+        " found: check that the text has full stops"),
+    "long_line": ("data.too_long", inf, inf, "lines of more than {long} words", "Training splits them, which is fine"
+        " for paragraphs"),
     "wrong_language": ("data.wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "A model learns"
         " little from them: remove them, unless they are intended"),
     "shared_document": ("data.overlap", 0.005, 0.05, "documents that are also in {earlier}", "Scores on {split} will"
@@ -77,7 +77,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ufeff]")
 
 
 def examine_documents(data: Any, *, seed: int) -> "tuple[list[Finding], Survey | None]":
-    """The findings of every split, and what is known of the training text if there is any."""
+    """Examine every split; return the findings and the survey of the training text, if there is any."""
     findings: list[Finding] = []
     surveys: dict[str, Survey] = {}
     for split in (split for split in SPLITS if data.exists(split)):
@@ -96,7 +96,7 @@ def examine_documents(data: Any, *, seed: int) -> "tuple[list[Finding], Survey |
 
 
 def _unreadable(data: Any, split: Split, error: DataError, n: int) -> list[Finding]:
-    """A reader stops at the first line that it cannot read; lines that are not UTF-8 are counted to the end."""
+    """Report where reading stopped; if the text is not UTF-8, count all lines that are not."""
     files = map(Path, data.files(split))
     texts = [text for file in files for text in (text_files(file) if file.is_dir() else [file])]
     if "UTF-8" in error.what and (found := [finding for text in texts for finding in examine_bytes(text)]):
@@ -106,7 +106,7 @@ def _unreadable(data: Any, split: Split, error: DataError, n: int) -> list[Findi
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A sentence that was examined."""
+    """An examined sentence."""
 
     sentence: Sentence
     text: str
@@ -116,7 +116,7 @@ class _Seen:
 
 
 class Survey:
-    """What is known of one split after each of its documents."""
+    """Counts and faults of one split, updated document by document."""
 
     def __init__(
         self,
@@ -126,10 +126,10 @@ class Survey:
         is_made: bool = False,
         is_cut: bool = True,
     ) -> None:
-        """`is_made`: by a small grammar, so that sentences recur; `is_cut`: lines are cut into sentences."""
+        """`is_made`: generated by a small grammar, so sentences recur; `is_cut`: lines are split into sentences."""
         self.documents = self.sentences = self.words = self.characters = 0
         self.is_whole = True
-        """nothing of the split was left unread"""
+        """the whole split was read"""
         self.sample = Sample(SAMPLE)
         self._language = language
         self._excludes = Language(language).excludes if language else None
@@ -138,17 +138,17 @@ class Survey:
         self._things, self._long = ("sentences", "long_sentence") if is_cut else ("lines", "long_line")
         self._lengths: Counter[int] = Counter()
         self._sizes: Counter[int] = Counter()
-        """sentences of every document but the last one, which may go on"""
+        """sentences per document, except for the last one, which may continue"""
         self._size = 0
         self._scripts: Counter[str] = Counter()
         self._tallies: dict[tuple[str, str], Tally] = defaultdict(Tally)
-        """of a rule, and of the split that it compares with"""
+        """by rule, and by the split that it compares with"""
         self._words_again: Counter[str] = Counter()
         self._seen_documents: set[int] = set()
         self._seen_in: dict[int, int] = {}
-        """the number of the document that a sentence was last seen in"""
+        """the number of the document in which a sentence was last seen"""
         self._spread: Counter[int] = Counter()
-        """in how many documents a sentence occurs beside the first"""
+        """number of documents with a sentence, besides the first"""
         self._widespread: dict[int, _Seen] = {}
 
     @staticmethod
@@ -163,7 +163,7 @@ class Survey:
 
     @property
     def repeated(self) -> float:
-        """The share of the words in repeated documents and sentences."""
+        """Share of the words that are in repeated documents and sentences."""
         return self._words_again.total() / max(self.words, 1)
 
     def _add(self, part: list[Sentence], is_document: bool) -> None:
@@ -176,7 +176,7 @@ class Survey:
         if is_document and len(part) == 1:
             self._found("one_sentence", part[0])
         seen = [self._look_at(sentence) for sentence in part]
-        # A document that is known is one finding, not one more for each of its sentences.
+        # A repeated document is one finding: do not count its sentences again.
         if not (is_document and self._is_known(seen)) and not self._is_made:
             for one in seen:
                 self._compare(one)
@@ -205,7 +205,7 @@ class Survey:
         return _Seen(sentence, text, words, count_words(" ".join(letters)) if letters else 0)
 
     def _is_known(self, document: list[_Seen]) -> bool:
-        """Whether it occurs earlier in the split or in another one; counted if so."""
+        """Whether a document occurs earlier in this split or in another one; count it if so."""
         if sum(one.letters for one in document) < SHORT:
             return False
         whole, first = hash_of("\n".join(one.text for one in document)), document[0].sentence
@@ -237,7 +237,7 @@ class Survey:
         self._tallies[rule, other].add(sentence.where, sentence.text)
 
     def findings(self, split: str) -> list[Finding]:
-        """Everything about train; about other splits what is wrong, and overlap."""
+        """Return all findings for train; for other splits, only problems and overlap."""
         many = max(MANY, ceil(SHARE * self.documents))
         boilerplate, words = self._boilerplate(many)
         tallies = {**self._tallies, ("boilerplate", ""): boilerplate}
@@ -250,7 +250,7 @@ class Survey:
             found.append(finding("data.one_document", "note", 1, 1, message))
         for (rule, earlier), tally in tallies.items():
             n = self.documents if rule in _OF_DOCUMENTS else self.sentences
-            share = words_of[rule] / self.words if rule in words_of else None  # repetition weighs by its words
+            share = words_of[rule] / self.words if rule in words_of else None  # repetition is weighted by words
             told = {**facts, "earlier": earlier, "words": f"{100 * (share or 0):.1f} %"}
             found += judge(_RULES[rule], tally, n, told, begin=f"{split}: ", weight=share)
         if split != "train":
@@ -270,7 +270,7 @@ class Survey:
         )
 
     def _boilerplate(self, many: int) -> tuple[Tally, int]:
-        """Sentences that occur in many documents, most frequent first, and their number of words."""
+        """Tally the sentences that occur in many documents, most frequent first, and count their words."""
         found = [(self._spread[key] + 1, one) for key, one in self._widespread.items() if self._spread[key] + 1 >= many]
         found.sort(key=lambda counted: -counted[0])
         examples = [example(f"in {n:,} documents", one.sentence.text) for n, one in found[:5]]
@@ -278,7 +278,7 @@ class Survey:
 
 
 class Sample:
-    """A random sample of the documents of a stream; of long ones, parts."""
+    """A random sample of documents from a stream; long ones are sampled in parts."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -288,7 +288,7 @@ class Sample:
         self._limit = 1.0
 
     def add(self, part: list[Sentence]) -> None:
-        # A place in [0, 1) for each: those below the limit are kept, and the limit falls when there are too many.
+        # Hash each part to [0, 1) and keep those below a limit, which is halved when the sample is too large.
         self._read += 1
         place, size = hash_of(str(self._read)) / 2**64, sum(len(sentence.text) for sentence in part)
         if place >= self._limit:
@@ -311,7 +311,7 @@ class Sample:
 
 
 def _stretches(sentences: Iterable[Sentence]) -> Iterator[tuple[list[Sentence], bool]]:
-    """Documents, and whether each is whole: a long one comes in parts, so that it is never held in memory."""
+    """Yield documents, and whether each is whole; long ones come in parts, so they are never held in memory."""
     part: list[Sentence] = []
     size = 0
     for sentence in sentences:
@@ -325,7 +325,7 @@ def _stretches(sentences: Iterable[Sentence]) -> Iterator[tuple[list[Sentence], 
 
 
 def _script(words: list[str]) -> str:
-    """The script of most words, by the names of their first letters: Latin, Hangul, Cyrillic."""
+    """Script of most words, from the Unicode names of their first letters: Latin, Hangul, Cyrillic."""
     return Counter(map(_script_of, (word[0] for word in words[:LETTERS]))).most_common(1)[0][0]
 
 

@@ -1,4 +1,4 @@
-"""Examples that cannot be read: training stops at the first of them, the doctor counts them all."""
+"""Examples that cannot be read: training stops at the first, the doctor counts them all."""
 
 from collections import Counter, defaultdict
 from math import inf
@@ -13,12 +13,12 @@ _CHARACTERS = "Count characters from 0 in the text as the file has it, not bytes
 
 # fmt: off
 _RULES: dict[str, Rule] = {
-    "not_utf8": ("data.encoding", 0, 0, "lines of {file} that are not UTF-8", "Convert the file from the encoding that"
-        " it was written in, e.g. with iconv -f CP949 -t UTF-8"),
+    "not_utf8": ("data.encoding", 0, 0, "lines of {file} that are not UTF-8", "Convert the file from its encoding, e.g."
+        " with iconv -f CP949 -t UTF-8"),
     "unreadable": ("data.unreadable", 0, 0, "{things} that cannot be read", "Training stops at the first: correct them"
-        " or leave them out. Expected: {right}"),
+        " or leave them out. Hint: {right}"),
     "skipped": ("data.unreadable", 0.05, inf, "{things} that cannot be read", "Training skips them, because of"
-        " data.when_wrong. Expected: {right}"),
+        " data.when_wrong. Hint: {right}"),
     "offsets": ("data.offsets", 0, 0, "{things} whose offsets do not fit the text", "Training stops at the first:"
         f" correct them or leave them out. {_CHARACTERS}, end exclusive"),
     "shifted_offsets": ("data.offsets", 0, 0, "{things} whose offsets are shifted ({shifts})", "Training stops at the"
@@ -28,7 +28,7 @@ _RULES: dict[str, Rule] = {
 
 
 class Faults:
-    """The examples that cannot be read, of one split or of several that are read from the same files."""
+    """Examples that cannot be read, of one split or of several splits read from the same files."""
 
     def __init__(self, checks: TextChecks) -> None:
         self._checks = checks
@@ -37,7 +37,7 @@ class Faults:
         self._shifts: Counter[int] = Counter()
 
     def add(self, error: DataError) -> None:
-        # What is held out by a hash is read from the files of train: the same fault comes again.
+        # Splits held out by a hash are read from the training files, so the same fault occurs again.
         if (key := (error.where, error.what)) in self._known:
             return
         self._known.add(key)
@@ -53,7 +53,7 @@ class Faults:
             tally.examples.append(f"{error.where}  {_both_ends(what)}")
 
     def examine(self, name: str, n: int) -> list[Finding]:
-        """What was found since the last time, beside n examples that could be read."""
+        """Report the faults added since the last call; n examples could be read."""
         total = n + sum(tally.count for tally in self._tallies.values())
         distances = [f"off by {shift:+d}: {count:,}" for shift, count in self._shifts.most_common()]
         shifts = ", ".join(distances[:3]) + (f" and {len(distances) - 3:,} other distances" if distances[3:] else "")
@@ -67,21 +67,21 @@ class Faults:
 
 
 def _both_ends(what: str) -> str:
-    """What is wrong is said at the beginning and at the end; in between there may be a long text."""
+    """Shorten a message in the middle, where it may quote a long text."""
     what = " ".join(what.split())
     return what if len(what) <= 160 else f"{what[:80]} … {what[-75:]}"
 
 
 def unreadable(name: str, error: DataError, n: int) -> Finding:
-    """The reading of a split stopped after n examples."""
-    message = f"{name}: {error.what}. Expected: {error.hint}. What follows was not examined."
+    """Report that reading a split stopped after n examples."""
+    message = f"{name}: {error.what}. Hint: {error.hint}. The rest was not examined."
     return finding("data.unreadable", "error", 1, n + 1, message, [error.where or ""])
 
 
 def examine_bytes(path: Path) -> list[Finding]:
-    """Whether every line of a file is UTF-8; a reader stops at the first that is not, and says nothing of the rest."""
+    """Count the lines of a file that are not UTF-8; a reader stops at the first."""
     tally, n = Tally(), 0
-    for line in read_lines(path, charset="latin-1"):  # which takes any byte
+    for line in read_lines(path, charset="latin-1"):  # accepts any byte
         n += 1
         written = line.encode("latin-1")
         try:

@@ -1,4 +1,4 @@
-"""A run that learned from text alone: its loss curve, beside the unigram floor of that text."""
+"""Examine a run trained on text alone: its loss curve, compared with the unigram floor of the text."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from jumok.train.folder import RunFolder
 
 
 def examine_run(run: Path) -> list[Finding] | None:
-    """The findings on the curve of a run, finished or not; None if it did not learn from text alone, or is no run."""
+    """Examine the loss curve of a run, finished or not; None if it is no run or was not trained on text alone."""
     folder = RunFolder(run)
     if (stored := folder.stored()) is None:
         return None
@@ -25,27 +25,27 @@ def examine_run(run: Path) -> list[Finding] | None:
     try:
         ground = ground_of_run(run)
     except JumokError as error:
-        message = f"The unigram floor is not known any more: {error.what} ({error.where})."
+        message = f"The unigram floor can no longer be computed: {error.what} ({error.where})."
         notes = [finding("data.unigram_floor", "note", 0, 1, message)]
     return worst_first([*examine_curve(folder.history(), recipe, ground), *notes])
 
 
 def ground_of_run(run: Path) -> Ground:
-    """What is known from the training text of such a run, if it is still there."""
+    """Compute the statistics of a run's training text, which must still exist."""
     folder = RunFolder(run)
     stored = folder.stored()
     if stored is None:
-        what, hint = "not a run folder: there is no recipe.json", "a folder of `jumok train`"
+        what, hint = "not a run folder: no recipe.json", "pass a folder written by `jumok train`"
         raise CheckpointError(what, where=run, hint=hint, code="checkpoint.no_run")
     recipe = parse_recipe(stored["recipe"], where=str(folder.recipe))
     if recipe.kind.learns_from_text is None:
-        hint = f"a run of: {', '.join(task.name for task in TASKS if task.learns_from_text)}"
-        raise DataError("the run did not learn from text alone", where=run, hint=hint, code="data.not_text")
+        hint = f"pass a run of one of these tasks: {', '.join(task.name for task in TASKS if task.learns_from_text)}"
+        raise DataError("the run was not trained on text alone", where=run, hint=hint, code="data.not_text")
     survey = Survey.of(recipe.data)
     survey.read(recipe.data.sentences("train", seed=recipe.seed))
     pieces = read_pieces(recipe, survey, _final_tokenizer(folder))
     if pieces.tokenizer.sha256 not in stored.get("tokenizers", [pieces.tokenizer.sha256]):
-        what = "the training text has changed, and gives another vocabulary"
+        what = "the training text has changed, and so has its vocabulary"
         raise DataError(what, where=run, code="data.changed")
     return pieces.ground(survey)
 

@@ -1,4 +1,4 @@
-"""Examples with texts, split by split: the rules of any text, and overlap between splits."""
+"""Examine texts, split by split: rules that apply to any text, and overlap between splits."""
 
 from array import array
 from collections import defaultdict
@@ -33,27 +33,27 @@ _RULES: dict[str, Rule] = {
         " are many, find the step that lost the text"),
     "damaged": ("data.damaged", 0, 0.1, "{things} with the replacement character (U+FFFD)", "The text was once read in"
         " the wrong encoding: convert the original again"),
-    "decomposed": ("data.decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training composes them"
-        " (NFC): do so in the files too, if other programs search or compare them"),
+    "decomposed": ("data.decomposed", inf, inf, "{things} with decomposed characters (NFD)", "Training normalises"
+        " them to NFC: do the same in the files if other programs search or compare them"),
     "duplicate": ("data.duplicate", 0.1, inf, "{things} that repeat an earlier one of the split", "They count more than"
         " others: keep one of each, unless the repetition is intended"),
     "contradiction": ("data.contradiction", 0.01, 0.1, "{things} that occur earlier in the split with another {answer}",
         "A model can learn only one of the two: decide which is right, or leave both out"),
-    "over_long": ("data.too_long", 0.01, inf, "{things} of more than {max_words} words", "Often lines were joined by"
-        " mistake: split them. What has more tokens than data.max_len is read as data.long_texts says"),
+    "over_long": ("data.too_long", 0.01, inf, "{things} of more than {max_words} words", "Lines may have been joined"
+        " by mistake: split them. data.long_texts decides how texts of more than data.max_len tokens are read"),
     "wrong_language": ("data.wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "A model learns"
         " little from them: remove them, unless they are intended"),
     "same": ("data.overlap", 0.005, 0.05, "{split} {things} that are also in {earlier}", "Scores on {split} will reward"
         " memorisation: remove these {things} from {earlier}"),
-    "same_short": ("data.overlap", 0.2, 0.5, "short {split} {things} that are also in {earlier}", "A few may well"
-        " recur, as headings do; with many, scores on {split} will reward memorisation: remove them from {earlier}"),
-    "same_text": ("data.overlap", 0.01, inf, "{split} {things} that are in {earlier} with another {answer}", "What is"
+    "same_short": ("data.overlap", 0.2, 0.5, "short {split} {things} that are also in {earlier}", "A few may recur by"
+        " chance, as headings do; with many, scores on {split} will reward memorisation: remove them from {earlier}"),
+    "same_text": ("data.overlap", 0.01, inf, "{split} {things} that are in {earlier} with another {answer}", "An answer"
         " learned there is wrong here: decide which is right, and keep these {things} in one of the splits"),
-    "same_context": ("data.overlap", 0.02, inf, "{split} {things} whose text has others in {earlier}", "What is learned"
-        " about a text there helps here: keep all {things} of a text in the same split"),
+    "same_context": ("data.overlap", 0.02, inf, "{split} {things} whose text has other {things} in {earlier}", "Having"
+        " seen the text helps: keep all {things} of a text in the same split"),
 }
 # fmt: on
-_SHORT = 5  # words; a shorter sentence or line may well recur, as headings do
+_SHORT = 5  # words; shorter sentences and lines may recur by chance, as headings do
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,10 @@ class Compared:
 
     text: int
     context: int | None
-    """of a text that may have several examples"""
+    """of a text that several examples may share"""
     answer: Hashable
     short: bool = False
-    """whether it may well recur"""
+    """whether it may recur by chance"""
 
 
 def examine_texts(
@@ -76,10 +76,10 @@ def examine_texts(
     max_words: int = 250,
     faults: Faults | None = None,
 ) -> list[Finding]:
-    """Counts and faults of each split, and overlap between them; worst first. Every split is read once.
+    """Count the examples and faults of each split, and the overlap between splits; worst findings first.
 
-    All that is kept of a text is a hash or two of eight bytes, its answer, and two lengths. `faults` has been told of
-    the examples that could not be read.
+    Every split is read once. Of each text, only one or two hashes of eight bytes, the answer and two lengths are kept.
+    `faults` collects the examples that cannot be read.
     """
     findings: list[Finding] = []
     seen: dict[str, _Split] = {}
@@ -96,7 +96,7 @@ def examine_texts(
             findings.append(unreadable(name, error, split.n))
         findings += faults.examine(name, split.n) if faults else []
         if not split.n:
-            findings.append(finding("data.empty", "error", 0, 1, f"{name}: no examples at all. Check its files."))
+            findings.append(finding("data.empty", "error", 0, 1, f"{name}: no examples. Check its files."))
             continue
         things = split.things
         facts = {"things": things, "answer": split.answers, "language": language, "max_words": str(max_words)}
@@ -113,7 +113,7 @@ def examine_texts(
 
 
 class _Split:
-    """What is known of one split after each of its examples."""
+    """Counts and faults of one split, updated example by example."""
 
     def __init__(self, checks: TextChecks, language: Language | None, max_words: int) -> None:
         self.n = 0
@@ -123,14 +123,14 @@ class _Split:
         self._checks, self._language, self._max_words = checks, language, max_words
         self._agree = self.gold.agree if self.gold else eq
         self._texts: dict[int, tuple[Any, ...]] = {}
-        """the answers to each text: more than one if they contradict each other"""
+        """answers to each text: more than one if they contradict each other"""
         self._contexts: set[int] = set()
         self._short: dict[int, Hashable] = {}
-        """the answers to texts that may well recur"""
+        """answers to texts that may recur by chance"""
         self._words, self._characters = array("l"), array("l")
 
     def add(self, example: Any) -> Compared | None:
-        """What is compared with other splits, if anything is."""
+        """Count an example; return what to compare with other splits, if anything."""
         self.n += 1
         view = self._checks.view(example)
         self.things, self.answers = view.things, view.answers
@@ -149,7 +149,7 @@ class _Split:
         return None if answer is None else self._compare(example.where, view, answer)
 
     def has(self, other: Compared) -> str | None:
-        """The rule for an example of another split that is also here."""
+        """Name the rule for an example of another split that also occurs here."""
         if other.short:
             return "same_short" if other.text in self._short else None
         if (here := self._texts.get(other.text)) is not None:
@@ -189,7 +189,7 @@ class _Split:
         if any(map(str.strip, view.shown)):
             self.tallies[fault].add(where, *view.shown)
         else:
-            self.tallies[fault].count += 1  # there is nothing to show
+            self.tallies[fault].count += 1  # nothing to show
 
     def lengths(self) -> str:
         parts = []

@@ -1,7 +1,4 @@
-"""What a vocabulary makes of the training text: known and unknown tokens, and the unigram floor.
-
-The text is a sample, in the vocabulary that training uses.
-"""
+"""Examine the vocabulary of training on a sample of the text: known and unknown tokens, and the unigram floor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +8,7 @@ from math import exp, log
 import numpy as np
 import numpy.typing as npt
 
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus, Texts
 from jumok.doctor.curve import IDLE, UNKNOWN, USED, Ground
 from jumok.doctor.documents import Survey
@@ -19,19 +17,19 @@ from jumok.examples.plain import Text
 from jumok.findings import Finding, Severity, count_words, example, finding
 from jumok.recipe import Recipe
 from jumok.tasks.checks import DocumentChecks
-from jumok.tasks.prepare import LAYOUTS, cache_folder, prepare_tokenizer
+from jumok.tasks.prepare import LAYOUTS, prepare_tokenizer
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import MARIAN
 
-PER_WORD = 2.5  # tokens: more are worth a warning
-OFTEN = 50  # tokens of text for each of the vocabulary, before unused ones are worth a warning
+PER_WORD = 2.5  # tokens; more are worth a warning
+OFTEN = 50  # tokens of text per entry of the vocabulary, from which unused entries are worth a warning
 Ids = npt.NDArray[np.int64]
 
 # fmt: off
 _MESSAGES = {
     "vocabulary.size": "The vocabulary has {size:,} tokens{learned}; {used:.1f} % of them occur in a sample of {n:,}. A"
         " word has {per_word:.2f} tokens on average; {unknown:.2f} % of the tokens are unknown.",
-    "vocabulary.unknown": "{unknown:.1f} % of the tokens are {name}, about which nothing is learned: look for text in"
+    "vocabulary.unknown": "{unknown:.1f} % of the tokens are {name}, about which nothing is learned: check for text in"
         " other scripts; a larger tokenizer.vocab_size covers more characters.",
     "vocabulary.fragmented": "A word has {per_word:.2f} tokens on average. A larger tokenizer.vocab_size would split"
         " fewer words and make texts shorter.",
@@ -47,15 +45,15 @@ _MESSAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A sample of the training text as a model will read it."""
+    """A sample of the training text, tokenized as in training."""
 
     tokenizer: Tokenizer
     sample: Sequence[Sentence]
     ids: Ids
     is_final: bool
-    """the vocabulary is that of training, not one learned from the sample alone"""
+    """the vocabulary is the one of training, not one learned from the sample alone"""
     ends: int | None
-    """ends of texts, where every token is predicted and the end as well; None if only masked ones are"""
+    """number of text ends, which are predicted like tokens; None if only masked tokens are predicted"""
 
     @property
     def unknown(self) -> float:
@@ -68,7 +66,7 @@ class Pieces:
         return n / max(sum(count_words(sentence.text) for sentence in self.sample), 1)
 
     def counts(self) -> Ids:
-        """How often each token occurs in the text; those that are never predicted are left out."""
+        """Frequency of each token in the sample; tokens that are never predicted count as 0."""
         counts = np.bincount(self.ids, minlength=self.tokenizer.vocab_size)
         if self.ends is None:
             counts[self.tokenizer.special_ids] = 0
@@ -89,16 +87,16 @@ class Pieces:
 
 
 def read_pieces(recipe: Recipe, survey: Survey, tokenizer: Tokenizer | None = None) -> Pieces:
-    """The sample in the tokens of a vocabulary: the given one, or that of training.
+    """Tokenize the sample with the given tokenizer, or with the one of training.
 
-    The latter is found in the cache, or learned and left there for training. If the text is so large that only a part
-    of it was examined, the vocabulary is learned from the sample.
+    The latter is loaded from the cache, or trained and cached for training. If the text is so large that only part of
+    it was examined, the vocabulary is learned from the sample.
     """
     sample = list(survey.sample)
     texts = [sentence.text for sentence in sample]
     is_final = tokenizer is not None or recipe.init is not None or survey.is_whole
     tokenizer = tokenizer or _tokenizer(recipe, survey, texts)
-    if not (is_masked := recipe.kind.learns_from_text == "masked"):  # line breaks and ends are predicted, too
+    if not (is_masked := recipe.kind.learns_from_text == "masked"):  # line breaks and text ends are predicted too
         texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sample]
     rows = tokenizer.encode_batch(texts)
     ids = [i for row in rows for i in row]
@@ -113,12 +111,12 @@ def _tokenizer(recipe: Recipe, survey: Survey, sample: Sequence[str]) -> Tokeniz
     checks = recipe.kind.checks(recipe.task, recipe.data)
     corpus = Corpus[Sentence | Text](recipe.data, "train", seed=recipe.seed)
     texts, key = Texts(corpus, lambda example: [example.text]), [checks.cached_as]
-    found = prepare_tokenizer(recipe.tokenizer, texts, key, corpus, cache_folder(), layout=layout, start=recipe.init)
+    found = prepare_tokenizer(recipe.tokenizer, texts, key, corpus, Cache.of_user(), layout=layout, start=recipe.init)
     return checks.extended(found, texts if survey.is_whole else sample)
 
 
 def examine_vocabulary(recipe: Recipe, survey: Survey, checks: DocumentChecks) -> list[Finding]:
-    """What the training of this recipe will see of its documents."""
+    """Examine the documents as training with this recipe will see them."""
     pieces = read_pieces(recipe, survey)
     findings = [*_vocabulary(pieces, recipe), _floor(pieces.ground(survey), recipe)]
     return findings + checks.examine_sample(

@@ -1,7 +1,7 @@
-"""What runs a trained model: ids in, NumPy arrays out.
+"""Engines run trained models: ids in, NumPy arrays out.
 
-A predictor knows strings, ids and arrays, and of its model nothing but an Engine. The reference is torch.py; whatever
-else implements these methods can take its place. Rows are lists of ids as `Tokenizer.frame` made them.
+A predictor works with strings, ids and arrays and reaches its model only through an Engine. The reference is torch.py;
+anything that implements these methods can replace it. Rows are lists of ids from `Tokenizer.frame`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,13 +17,13 @@ from jumok.decode.options import DecodeConfig, Hypothesis, Request
 Array = NDArray[np.float64]
 Rows = Sequence[Sequence[int]]
 Part = tuple[int, int]
-"""first position, position after the last"""
+"""first position, end position (exclusive)"""
 Done = Callable[[int], None]
-"""is told how many more texts are finished"""
+"""called with the number of newly finished texts"""
 
 
 def nobody(n: int) -> None:
-    """A `Done` that nobody listens to."""
+    """A `Done` that does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,18 +36,18 @@ class Tags:
 
 @dataclass(frozen=True, slots=True)
 class Guessed:
-    """What a model says of M masked pieces and P pairs."""
+    """Predictions for M masked tokens and P pairs."""
 
     loss: Array
-    """[M]: minus the log-probability of the right piece"""
+    """[M]: negative log-probability of the right token"""
     right: NDArray[np.bool_]
-    """[M]: whether the right piece is the likeliest"""
+    """[M]: whether the right token is the likeliest"""
     follows_said: NDArray[np.int64]
-    """[P]: 0 if it says that B follows A, else 1"""
+    """[P]: 0 if B is predicted to follow A, else 1"""
 
 
 class Engine(Protocol):
-    """One loaded model, or several as an ensemble. Holds no state between calls: many threads may share it."""
+    """One loaded model, or several as an ensemble; stateless between calls, so threads can share it."""
 
     @property
     def n_models(self) -> int: ...
@@ -58,23 +58,23 @@ class Engine(Protocol):
 
     @property
     def longest(self) -> int | None:
-        """Positions that a text can have; None if there is no end."""
+        """Maximum length of a text; None if unlimited."""
         ...
 
     @property
     def attends(self) -> bool:
-        """Whether a search sees where in the source each word looks."""
+        """Whether search can use the attention to the source."""
         ...
 
     def logits(self, rows: Rows, *, entities: Sequence[tuple[Part, Part]] = (), done: Done = nobody) -> list[Array]:
-        """Of each row what the head says: [M, L] of the text, or [M, S, L] of every piece, of M models.
+        """The head's output for each row from M models: [M, L] per text, or [M, S, L] per token.
 
-        `entities` are the two places that each row is asked about, of models that look at them.
+        `entities` are the positions of each row's two entities, for models that use them.
         """
         ...
 
     def focus(self, rows: Rows) -> list[Array] | None:
-        """Of each row how much each piece counted [S], by the first model; None if it does not attend."""
+        """The first model's attention over the tokens of each row [S]; None if it does not attend."""
         ...
 
     def tag(self, emissions: Sequence[Array]) -> list[Tags]:
@@ -86,11 +86,11 @@ class Engine(Protocol):
         ...
 
     def masked(self, rows: Rows) -> list[Array]:
-        """Of each row the probabilities [N, V] of the pieces behind its N masks."""
+        """The probabilities [N, V] of the tokens behind each row's N masks."""
         ...
 
     def follows(self, rows: Rows) -> Array:
-        """[n]: how likely the second text of each row goes on from the first."""
+        """[n]: probability that the second text of each row follows the first."""
         ...
 
     @property
@@ -98,32 +98,32 @@ class Engine(Protocol):
     @property
     def can_fill(self) -> bool: ...
     def guess(self, packed: Packed) -> Guessed:
-        """The masked words and next sentences of a batch of passages."""
+        """Predict the masked words and next sentences of a batch of passages."""
         ...
 
     def likelihood(self, rows: Rows, *, done: Done = nobody) -> Array:
-        """[n, directions]: the log-probability of each row's pieces, forwards and, if the model can, backwards."""
+        """[n, directions]: log-probability of each row's tokens, forwards and, if the model can, backwards."""
         ...
 
     def continuations(self, prompts: Rows, endings: Rows) -> Array:
-        """[M, n, endings]: the log-probability of each ending after each prompt."""
+        """[M, n, endings]: log-probability of each ending after each prompt."""
         ...
 
     def losses(self, sources: Rows, targets: Rows) -> tuple[float, int]:
-        """Minus the log-probability of all targets together, and the number of their pieces."""
+        """Total negative log-probability of all targets, and the number of their tokens."""
         ...
 
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:
-        """For each request its hypotheses, best first; without sources a text goes on from its prefix."""
+        """The hypotheses of each request, best first; without sources, texts continue from their prefixes."""
         ...
 
     def stream(self, request: Request, config: DecodeConfig) -> Iterator[int]:
-        """The pieces of one text after its prefix, each as soon as it is chosen."""
+        """Yield the tokens of one text after its prefix, each as soon as it is chosen."""
         ...
 
     def attention(self, source: Sequence[int], target: Sequence[int] | None = None) -> dict[str, Array]:
-        """By name the weights [layers, heads, rows, columns] of the first model, while it reads a row and is made to
-        write a target. Nothing if it does not attend."""
+        """The first model's attention weights [layers, heads, rows, columns] by name, for a source and a forced target;
+        empty if it does not attend."""
         ...

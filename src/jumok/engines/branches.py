@@ -1,4 +1,4 @@
-"""Several endings of one text, weighed together: the text is read once, and the endings go on from it side by side."""
+"""Several endings of one text scored together: the text is read once, and the endings branch off in parallel."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from jumok.models.gpt import Gpt
 from jumok.nn.attention import causal_mask
 
 AT_ONCE = 128
-"""pieces of endings that are read after a text together"""
-STATES = 1024  # whose words are weighed at once: each has as many as the vocabulary
+"""tokens of endings read after a text in one pass"""
+STATES = 1024  # projected at once: each has as many logits as the vocabulary
 
 
 def continuations(model: Gpt, prompts: Rows, endings: Rows, start_id: int) -> Array:
-    """[n, endings]: the log-probability of each ending after each prompt."""
+    """[n, endings]: log-probability of each ending after each prompt."""
     found = np.zeros((len(prompts), len(endings)))
     for handful in _handfuls(endings):
         branches = Branches.of({i: endings[i] for i in handful})
@@ -32,22 +32,22 @@ def continuations(model: Gpt, prompts: Rows, endings: Rows, start_id: int) -> Ar
 
 @dataclass(frozen=True, slots=True)
 class Branches:
-    """Endings that go on from the same text: which state says each of their pieces, counted from the text's last."""
+    """Endings of one text, and which state predicts each of their tokens, counted from the text's last state."""
 
     ending: NDArray[np.int64]
-    """[K]: of each of K pieces the ending that it is of"""
+    """[K]: the ending that each of K tokens belongs to"""
     piece: NDArray[np.int64]
     state: NDArray[np.int64]
     read: NDArray[np.int64]
-    """[R]: pieces that are read after the text, the last of each ending not among them"""
+    """[R]: tokens read after the text: all but the last of each ending"""
     place: NDArray[np.int64]
-    """[R]: their places in their endings, from one"""
+    """[R]: their positions in their endings, from 1"""
     owner: NDArray[np.int64]
-    """[R]: their endings, from one"""
+    """[R]: their endings, from 1"""
 
     @staticmethod
     def of(endings: Mapping[int, Sequence[int]]) -> "Branches":
-        """Of endings by their number."""
+        """From endings by number."""
         ending: list[int] = []
         piece: list[int] = []
         state: list[int] = []
@@ -55,13 +55,13 @@ class Branches:
         for number, ids in endings.items():
             ending += [number] * len(ids)
             piece += ids
-            state += [0, *range(len(read) + 1, len(read) + len(ids))]  # all begin where the text ends
+            state += [0, *range(len(read) + 1, len(read) + len(ids))]  # all start from the text's last state
             read += [(one, place, number + 1) for place, one in enumerate(ids[:-1], start=1)]
         columns = np.array(read, dtype=np.int64).reshape(-1, 3).T
         return Branches(*(np.array(column, dtype=np.int64) for column in (ending, piece, state, *columns)))
 
     def grow(self, model: Gpt, prompts: Sequence[Sequence[int]], start_id: int) -> Array:
-        """[B, K]: log p of each piece after each text. The text is read once; endings see it and not each other."""
+        """[B, K]: log p of each token after each text. Endings see the text but not each other."""
         ends = np.array([len(prompt) for prompt in prompts])
         width = 1 + int(ends.max()) + len(self.read)
         ids, positions, owner = (np.zeros((len(prompts), width), dtype=np.int64) for _ in range(3))
@@ -88,7 +88,7 @@ class Branches:
 
 
 def _handfuls(endings: Rows) -> Iterator[range]:
-    """Numbers of endings that are read together: few enough that they take no more time than a text does."""
+    """Ranges of endings to read together: few enough to take no more time than a text."""
     first, pieces = 0, 0
     for number, ids in enumerate(endings):
         pieces += len(ids)

@@ -1,4 +1,4 @@
-"""The reference engine: jumok's own models, run by torch."""
+"""The reference engine: jumok's own models in torch."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ from jumok.threads import Threads
 
 SEARCH_TOKENS = 4096
 GENERATED_AT_ONCE = 64
-"""texts that a language model goes on with side by side"""
+"""texts that a language model continues in parallel"""
 Reader = RnnClassifier | RnnTagger | BertClassifier | BertTagger | BertRelation
 
 
@@ -49,7 +49,7 @@ class TorchEngine:
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.source
         self.threads: Threads | None = None
-        """chosen anew while a loaded model predicts; during training that is the loop's business"""
+        """adjusted while a loaded model predicts; during training the loop does that"""
 
     def _look_around(self) -> None:
         if self.threads is not None:
@@ -95,8 +95,8 @@ class TorchEngine:
                 for side in (0, 1):
                     ends = torch.tensor([entities[i][side] for i in some], device=self.device)
                     extra.append((where >= ends[:, :1]) & (where < ends[:, 1:]))
-            said = torch.stack([model(page.ids, page.segments, page.mask, *extra) for model in self.models])
-            outputs = said.double().cpu().numpy()  # [M, B, L] or [M, B, S, L]
+            stacked = torch.stack([model(page.ids, page.segments, page.mask, *extra) for model in self.models])
+            outputs = stacked.double().cpu().numpy()  # [M, B, L] or [M, B, S, L]
             for place, i in enumerate(some):
                 found[i] = outputs[:, place] if outputs.ndim == 3 else outputs[:, place, : len(rows[i])]
             done(len(some))
@@ -119,7 +119,7 @@ class TorchEngine:
 
     @torch.inference_mode()
     def tag(self, emissions: Sequence[Array]) -> list[Tags]:
-        """A CRF reads texts of about one length together; of several models the mean of their marginals decides."""
+        """Texts of similar length share a batch; several models are combined by the mean of their marginals."""
         models = [model for model in self.models if isinstance(model, RnnTagger | BertTagger)]
         sizes = np.array([each.shape[1] for each in emissions], dtype=np.int64)
         n_labels = emissions[0].shape[2] if emissions else 0
@@ -194,12 +194,12 @@ class TorchEngine:
         logits, targets = model.logits(hidden.index_select(0, masked)).cpu(), torch.from_numpy(packed.targets)
         loss = F.cross_entropy(logits, targets, reduction="none").double().numpy()
         right = (logits.argmax(dim=-1) == targets).numpy()
-        said = packed.follows
-        if len(said):
-            said = model.follows(hidden.index_select(0, firsts)).argmax(dim=-1).cpu().numpy()
-        return Guessed(loss, right, said)
+        follows = packed.follows
+        if len(follows):
+            follows = model.follows(hidden.index_select(0, firsts)).argmax(dim=-1).cpu().numpy()
+        return Guessed(loss, right, follows)
 
-    # words that follow
+    # scoring and writing text
 
     @torch.inference_mode()
     def likelihood(self, rows: Rows, *, done: Done = nobody) -> Array:
@@ -218,8 +218,8 @@ class TorchEngine:
             owners = np.repeat(np.asarray(some), sizes[some])
             by_direction = zip(*(_directions(model, read, out, real) for model in models), strict=True)
             for direction, hidden in zip(range(found.shape[1]), by_direction, strict=False):
-                said = [model.logits(h).log_softmax(dim=-1) for model, h in zip(models, hidden, strict=True)]
-                log_probs = torch.stack(said).logsumexp(dim=0) - log(len(models))
+                by_model = [model.logits(h).log_softmax(dim=-1) for model, h in zip(models, hidden, strict=True)]
+                log_probs = torch.stack(by_model).logsumexp(dim=0) - log(len(models))
                 np.add.at(found[:, direction], owners, log_probs.gather(1, targets)[:, 0].double().cpu().numpy())
             done(len(some))
         return found
@@ -276,7 +276,7 @@ class TorchEngine:
         return found
 
     def _write(self, requests: Sequence[Request], config: DecodeConfig, done: Done) -> list[list[Hypothesis]]:
-        """Texts with prefixes of about one length go on side by side: a step is one for all of them."""
+        """Continue texts with prefixes of similar length in parallel, one step for all of them."""
         model = cast(LanguageModel, self.models[0])
         found: list[list[Hypothesis]] = [[] for _ in requests]
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].prefix))
@@ -293,7 +293,7 @@ class TorchEngine:
         model = cast(LanguageModel, self.models[0])
         return follow_one(model, model.start(1), request, config, eos_id=self.tokenizer.end_id)
 
-    # looking inside
+    # attention
 
     @torch.inference_mode()
     def attention(self, source: Sequence[int], target: Sequence[int] | None = None) -> dict[str, Array]:
@@ -335,13 +335,13 @@ class TorchEngine:
 
 
 def _stacked(layers: Sequence[Tensor]) -> Array:
-    """[1, H, T, S] of every layer as [layers, H, T, S]."""
+    """Every layer's [1, H, T, S] as one [layers, H, T, S]."""
     found: Array = torch.cat(list(layers)).double().cpu().numpy()
     return found
 
 
 def _directions(model: LanguageModel, read: Tensor, out: Tensor, real: Tensor) -> list[Tensor]:
-    """The states [N, H] from which the N real pieces are predicted: one of a model that reads forwards, two of ELMo."""
+    """The states [N, H] that predict the N real tokens: one tensor for a forward model, two for ELMo."""
     if isinstance(model, Elmo):
         return [hidden[real] for hidden in model(out, real)]
     return [model(read)[real]]
@@ -350,7 +350,7 @@ def _directions(model: LanguageModel, read: Tensor, out: Tensor, real: Tensor) -
 def open_engine(
     folders: Sequence[ModelFolder], heads: Sequence[Head], *, device: str, where: Sequence[Path]
 ) -> TorchEngine:
-    """An engine of the models in these folders, each with its head."""
+    """An engine for the models in these folders, each with its head."""
     models: list[Model] = []
     for folder, head, path in zip(folders, heads, where, strict=True):
         model = build_model(folder.config, head, **folder.tokenizers.sizes)
@@ -365,7 +365,7 @@ def choose_device(name: str) -> torch.device:
     available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not available.get(name, True):
         raise RecipeError(
-            f"there is no {name} here", where="train.device", hint='"auto" or "cpu"', code="recipe.device"
+            f"{name} is not available", where="train.device", hint='use "auto" or "cpu"', code="recipe.device"
         )
     if name not in ("auto", "cuda"):
         return torch.device(name)

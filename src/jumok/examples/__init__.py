@@ -1,4 +1,4 @@
-"""What people bring: one file for each kind of example, from its dataclass to its file formats."""
+"""Examples: one module for each kind, with its dataclass and its file formats."""
 
 from typing import Literal
 

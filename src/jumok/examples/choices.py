@@ -1,4 +1,4 @@
-"""A context with several endings, one of which fits: SWAG's CSV, or JSONL."""
+"""Multiple choice: a context with several endings, one of them right, from SWAG's CSV or JSONL."""
 
 import csv
 import io
@@ -17,80 +17,80 @@ from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, is_object, read_objects
 from jumok.text.lines import as_line, read_lines, write_lines
 
-SHAPE = '{"context": "...", "endings": ["...", "..."], "label": 0}, the label being the place of the right ending'
-SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in train.csv of SWAG"
+SHAPE = '{"context": "...", "endings": ["...", "..."], "label": 0}, where the label is the index of the right ending'
+SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in SWAG's train.csv"
 SWAG_COLUMNS = ("sent1", "sent2", "ending0", "ending1", "label")
-FORMATS = "a .csv file as SWAG has them, or a .jsonl file (each also .gz)"
+FORMATS = "use a .csv file in SWAG's format, or a .jsonl file (.gz too)"
 _TO_CHOOSE = '{"context": "...", "endings": ["...", "..."]}'
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A context and several endings; `label` is the place of the one that fits, from 0, if that is known."""
+    """A context and several possible endings."""
 
     context: str
     """the beginning"""
     endings: list[str]
-    """what may follow it"""
+    """possible continuations"""
     label: int | None = None
-    """the number of the right ending, from 0, if it is known"""
+    """index of the right ending, from 0, if known"""
     where: str = ""
 
     @property
     def gold(self) -> int:
-        """The label of an example that has to have one."""
+        """The label, which must be known."""
         if self.label is None:
-            raise DataError("it is not known which ending fits", where=self.where, hint=SHAPE, code="data.no_label")
+            raise DataError("this choice has no label", where=self.where, hint=f"use {SHAPE}", code="data.no_label")
         return self.label
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A mapping or JSON with `context` and `endings`, or a line with tabs between them."""
+        """Parse a mapping or JSON with `context` and `endings`, or a line with tabs between them."""
         if isinstance(given, str):
             context, *endings = given.split("\t")
             if len(endings) >= 2 and not is_object(given):
                 return cls(context, endings, None, where)
             if not given.lstrip().startswith("{") or (endings and not is_object(given)):
-                hint = f"a context and at least two endings with tabs between them, or {_TO_CHOOSE}"
-                what = f"{len(endings)} endings to choose from: {given[:60]!r}"
+                hint = f"separate a context and at least two endings with tabs, or use {_TO_CHOOSE}"
+                what = f"too few endings, {len(endings)}: {given[:60]!r}"
                 raise DataError(what, where=where, hint=hint, code="data.endings")
-        return cls._read(as_object(given, where=where, hint=_TO_CHOOSE), labelled=False)
+        return cls._read(as_object(given, where=where, hint=f"use {_TO_CHOOSE}"), labelled=False)
 
     @classmethod
     def _read(cls, found: Object, *, labelled: bool) -> Self:
         endings = found.texts("endings")
         if len(endings) < 2:
-            raise found.error(f"{len(endings)} endings to choose from", code="data.endings")
+            raise found.error(f"too few endings: {len(endings)}", code="data.endings")
         label = found.whole("label") if labelled or "label" in found else None
         if label is not None and not 0 <= label < len(endings):
             if labelled:
-                what = f"the label is {label}, and there are {len(endings)} endings, from 0"
+                what = f"the label is {label}, but there are {len(endings)} endings, numbered from 0"
                 raise found.error(what, code="data.label")
-            label = None  # nobody looks at it
+            label = None  # not needed to predict
         return cls(found.text("context"), endings, label, found.where)
 
 
 def read_choices(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Choice]:
-    """A CSV file as SWAG has them, or a JSONL file. Of labelled data, all examples have as many endings."""
+    """Read SWAG's CSV or JSONL. Labelled examples must all have the same number of endings."""
     suffix = suffix_of(path)
     if suffix == "csv":
         found = read_each(_swag_rows(path, labelled=labelled), partial(_swag_choice, labelled=labelled), wrong)
     elif suffix == "jsonl":
-        found = read_objects(path, partial(Choice._read, labelled=labelled), hint=SHAPE, wrong=wrong)
+        found = read_objects(path, partial(Choice._read, labelled=labelled), hint=f"use {SHAPE}", wrong=wrong)
     else:
         raise unknown_format("choices", path, FORMATS)
     endings = 0
     for choice in found:
         endings = endings or len(choice.endings)
         if labelled and len(choice.endings) != endings:
-            hint = f"{endings}, as many as the others of the file"
+            hint = f"give {endings} endings, as many as the other examples of the file have"
             wrong(DataError(f"{len(choice.endings)} endings", where=choice.where, hint=hint, code="data.endings"))
             continue
         yield choice
 
 
 def _swag_choice(row: tuple[str, dict[str, str]], *, labelled: bool) -> Choice:
-    """Each ending begins as the second sentence does."""
+    """Read a row, prefixing each ending with the beginning of the second sentence."""
     where, cells = row
     begin = f"{cells['sent2']} " if cells["sent2"] else ""
     names = takewhile(cells.__contains__, (f"ending{i}" for i in count()))
@@ -98,17 +98,17 @@ def _swag_choice(row: tuple[str, dict[str, str]], *, labelled: bool) -> Choice:
     labels = [str(i) for i in range(len(endings))]
     label = cells.get("label", "")
     if labelled and label not in labels:
-        hint = f"the place of the right ending, one of {', '.join(labels)}"
+        hint = f"use the index of the right ending, one of {', '.join(labels)}"
         raise DataError(f"the label is {label!r}", where=where, hint=hint, code="data.label")
     return Choice(cells["sent1"], endings, int(label) if label in labels else None, where)
 
 
 def _swag_rows(path: Path, *, labelled: bool) -> Iterator[tuple[str, dict[str, str]]]:
-    """The place of each row, and its cells by the names of their columns."""
-    csv.field_size_limit(sys.maxsize)  # a text may be of any length
+    """Yield the location of each row, and its cells by column name."""
+    csv.field_size_limit(sys.maxsize)  # texts may have any length
     rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
     header: list[str] = []
-    first = 1  # line of the row
+    first = 1  # line on which the row starts
     try:
         for row in rows:
             where = f"{path}:{first}"
@@ -117,26 +117,26 @@ def _swag_rows(path: Path, *, labelled: bool) -> Iterator[tuple[str, dict[str, s
                 header = row
                 _check_header(header, where, labelled=labelled)
             elif row and len(row) != len(header):
-                hint = f"{len(header)} as in the header"
+                hint = f"write {len(header)} columns, as in the header"
                 raise DataError(f"{len(row)} columns", where=where, hint=hint, code="data.columns")
-            elif row:  # an empty line is none
+            elif row:  # skip empty lines
                 yield where, dict(zip(header, row, strict=True))
     except csv.Error as error:
         where = f"{path}:{rows.line_num}"
-        raise DataError(f"not CSV: {error}", where=where, hint=SWAG, code="data.not_csv") from error
+        raise DataError(f"not CSV: {error}", where=where, hint=f"use {SWAG}", code="data.not_csv") from error
 
 
 def _check_header(header: list[str], where: str, *, labelled: bool) -> None:
     wanted = [name for name in SWAG_COLUMNS if labelled or name != "label"]
     if missing := ", ".join(name for name in wanted if name not in header):
-        raise DataError(f"no column {missing}", where=where, hint=SWAG, code="data.columns")
+        raise DataError(f"no column {missing}", where=where, hint=f"use {SWAG}", code="data.columns")
     if several := ", ".join(name for name in dict.fromkeys(header) if name and header.count(name) > 1):
-        hint = "a name of its own for each"
+        hint = "give each column its own name"
         raise DataError(f"more than one column {several}", where=where, hint=hint, code="data.columns")
 
 
 def write_choices(path: Path, examples: Iterable[Choice], *, wrong: Wrong = refuse) -> None:
-    """A CSV file as SWAG has them, in which all examples have as many endings, or a JSONL file (each also .gz)."""
+    """Write SWAG's CSV, in which all examples have the same number of endings, or JSONL (.gz too)."""
     suffix = suffix_of(path)
     if suffix == "jsonl":
         write_lines(path, say_each(examples, _json_line, wrong))
@@ -149,7 +149,7 @@ def write_choices(path: Path, examples: Iterable[Choice], *, wrong: Wrong = refu
     def row(example: Choice) -> str:
         _require_endings(example)
         if len(example.endings) != n:
-            what, hint = f"{len(example.endings)} endings", f"{n}, as many as the first example, or a .jsonl file"
+            what, hint = f"{len(example.endings)} endings", f"give {n}, as the first has, or write a .jsonl file"
             raise DataError(what, where=example.where, hint=hint, code="data.endings")
         return _csv_row(
             [example.context, "", *example.endings, "" if example.label is None else example.label], example
@@ -167,28 +167,28 @@ def _json_line(example: Choice) -> str:
 
 def _require_endings(example: Choice) -> None:
     if len(example.endings) < 2:
-        what = f"{len(example.endings)} endings to choose from"
-        raise DataError(what, where=example.where, hint="at least two", code="data.endings")
+        what = f"too few endings: {len(example.endings)}"
+        raise DataError(what, where=example.where, hint="give at least two", code="data.endings")
 
 
 def _csv_row(cells: list[str | int], example: Choice) -> str:
-    """Texts in quotes, in which a line break may stand."""
+    """Quote the texts, which may contain line breaks."""
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_NONNUMERIC, lineterminator="").writerow(cells)
     if "\r\n" in text.getvalue():
-        hint = "line breaks as LF, or a .jsonl file"
-        raise DataError("a line break as CR LF", where=example.where, hint=hint, code="data.line_break")
+        hint = "use LF, or write a .jsonl file"
+        raise DataError("the text has a CR LF line break", where=example.where, hint=hint, code="data.line_break")
     for line in text.getvalue().split("\n"):
-        as_line(line, example.where)  # or an error
+        as_line(line, example.where)  # raises if it cannot be written
     return text.getvalue()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChoiceData(WindowedData):
-    """Beginnings with several endings, one of which fits: SWAG's CSV files, or JSONL (.gz too).
+    """Contexts with several endings, one of them right: SWAG's CSV files, or JSONL (.gz too).
 
-    A line of JSONL is `{"context": ..., "endings": [...], "label": ...}`, the label being the place of the ending
-    that fits, from 0.
+    A line of JSONL is `{"context": ..., "endings": [...], "label": ...}`, where the label is the index of the right
+    ending, from 0.
     """
 
     kind: Literal["choices"] = "choices"
@@ -197,7 +197,7 @@ class ChoiceData(WindowedData):
         return self._read(split, partial(read_choices, wrong=wrong), lambda example: example.context)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Choice] | None:
-        """A file to predict on, in a format of this data; None if it has lines as anybody may write them."""
+        """Read a file to predict on, if it is in a format of this data; None for plain lines."""
         return read_choices(path, labelled=False, wrong=wrong) if suffix_of(path) in ("csv", "jsonl") else None
 
     def write(self, path: Path, examples: Iterable[Choice], *, wrong: Wrong = refuse) -> None:

@@ -1,7 +1,7 @@
 """Documents, read as streams of sentences.
 
-However large a file is, only a piece of a line is in memory. Sentences are stripped of white space; apart from that
-the text stays as it was written, headings included.
+Only part of a line is in memory, however large the file is. Sentences are stripped of white space; otherwise the text
+is unchanged, headings included.
 """
 
 import codecs
@@ -21,13 +21,13 @@ from jumok.text.sentences import iter_spans
 
 DocumentFormat = Literal["blank_line", "line", "file"]
 _CHUNK = 1 << 16  # bytes to read at once
-_PIECE = 1 << 20  # characters: a longer line comes in pieces
+_PIECE = 1 << 20  # characters: longer lines are read in pieces
 _LOOK_AHEAD = 4096  # characters after a sentence that may decide where it ends
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a document, or a line if lines are not split, and the place it was read from."""
+    """A sentence of a document, or a line if lines are not split, and its location."""
 
     text: str
     first: bool
@@ -36,10 +36,10 @@ class Sentence:
 
 
 def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator[Sentence]:
-    """The sentences of a file, or of all .txt and .txt.gz files below a folder in the order of their paths.
+    """Yield the sentences of a file, or of all .txt and .txt.gz files below a folder, sorted by path.
 
-    A document is what stands between blank lines ("blank_line"), a line ("line"), or a file ("file"). It ends with its
-    file at the latest, and has at least one sentence. A line is a sentence, or with `split` a paragraph of sentences.
+    Documents are separated by blank lines ("blank_line"), or each line ("line") or file ("file") is one. No document
+    spans two files or is empty. A line is a sentence, or with `split` a paragraph of sentences.
     Hidden files and folders, and links to folders, are skipped.
     """
     for file in text_files(path) if os.path.isdir(path) else [path]:
@@ -47,7 +47,7 @@ def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator
 
 
 def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Sentence]:
-    """The sentences of a column of a TSV, in which each row is a document; empty rows are skipped."""
+    """Yield the sentences of a TSV column in which each row is a document; empty rows are skipped."""
     for where, (cell,) in read_columns(path, [column]):
         first = True
         for start, end in iter_spans(cell) if split else [(0, len(cell))]:
@@ -57,15 +57,15 @@ def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Se
 
 
 def write_documents(path: Path, sentences: Iterable[Sentence], *, wrong: Wrong = refuse) -> None:
-    """A file (.gz too) with a sentence a line, and a blank line between documents."""
+    """Write a file (.gz too) with one sentence per line and a blank line between documents."""
     begins = False
 
     def lines(sentence: Sentence) -> list[str]:
         nonlocal begins
-        begins |= sentence.first  # also if its first sentence cannot be written
+        begins |= sentence.first  # even if its first sentence cannot be written
         if not sentence.text.strip() or sentence.text != sentence.text.strip():
-            what = f"nothing but white space, or some around it: {sentence.text[:60]!r}"
-            raise DataError(what, where=sentence.where, hint="a sentence alone", code="data.white_space")
+            what = f"a blank sentence, or white space around it: {sentence.text[:60]!r}"
+            raise DataError(what, where=sentence.where, hint="strip or remove it", code="data.white_space")
         line = as_line(sentence.text, sentence.where)
         apart, begins = [""] if begins else [], False
         return [*apart, line]
@@ -77,7 +77,7 @@ def write_documents(path: Path, sentences: Iterable[Sentence], *, wrong: Wrong =
 def text_files(folder: Path) -> list[Path]:
     def refuse(error: OSError) -> None:
         what = f"cannot be read: {error.strerror or error}"
-        hint = "a folder that you may read"
+        hint = "make the folder readable"
         raise DataError(what, where=error.filename, hint=hint, code="data.unreadable") from error
 
     files: list[Path] = []
@@ -86,7 +86,7 @@ def text_files(folder: Path) -> list[Path]:
         visible = [name for name in names if not name.startswith(".")]
         files += [Path(place, name) for name in visible if name.lower().endswith((".txt", ".txt.gz"))]
     if not files:
-        hint = "files that end in .txt or .txt.gz"
+        hint = "add files that end in .txt or .txt.gz"
         raise DataError("no text files in this folder", where=folder, hint=hint, code="data.no_files")
     return sorted(files)
 
@@ -104,7 +104,7 @@ def _read_file(path: Path, form: DocumentFormat, split: bool) -> Iterator[Senten
 
 
 def _pieces(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines with their numbers; a long line comes in several pieces, which end where a sentence does."""
+    """Yield numbered lines; a long line comes in several pieces, each ending where a sentence does."""
     with opened(path) as stream:
         number = 1
         decoded = 0  # bytes of this line
@@ -116,13 +116,13 @@ def _pieces(path: Path) -> Iterator[tuple[int, str]]:
             data += chunk
             ends = not chunk or chunk.endswith(b"\n")
             try:
-                # What is left over is the beginning of a character.
+                # Bytes left over are the beginning of a character.
                 more, used = codecs.utf_8_decode(data, "strict", ends)
             except UnicodeDecodeError as error:
                 raise DataError(
                     f"byte 0x{data[error.start]:02x} is not valid UTF-8",
                     where=f"{path}:{number}, byte {decoded + error.start + 1}",
-                    hint="a file that is UTF-8 throughout",
+                    hint="convert the file to UTF-8",
                     code="data.encoding",
                 ) from None
             text += more
@@ -140,7 +140,7 @@ def _pieces(path: Path) -> Iterator[tuple[int, str]]:
 
 
 def _cut(text: str) -> int:
-    """Where to cut what was read of a line: where a sentence begins, else at white space, else at its end."""
+    """Find where to split a partly read line: where a sentence begins, else at white space, else at its end."""
     # A generator: there may be half a million spans.
     if begin := max((start for start, _ in iter_spans(text) if start <= len(text) - _LOOK_AHEAD), default=0):
         return begin

@@ -1,4 +1,4 @@
-"""What becomes of an example that cannot be read or written: training stops at it, the doctor notes it and goes on."""
+"""Examples that cannot be read or written: training stops at the first, the doctor records them and continues."""
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -14,7 +14,7 @@ Example = TypeVar("Example")
 
 
 Wrong = Callable[[DataError], None]
-"""is told of each example that cannot be read or written; the others follow if it returns"""
+"""called with the error of each example that cannot be read or written; if it returns, the example is skipped"""
 
 
 def refuse(error: DataError) -> None:
@@ -22,15 +22,15 @@ def refuse(error: DataError) -> None:
 
 
 def read_some(read: Callable[..., Iterator[Example]], path: Path) -> Iterator[Example]:
-    """What can be read of a file; a note says how much cannot."""
+    """Read the valid examples of a file, and warn about the others."""
     wrong: list[DataError] = []
     yield from read(path, wrong=wrong.append)
     if wrong:
-        warnings.warn(f"{len(wrong):,} left out of {path}; the first: {wrong[0].what}, {wrong[0].where}", stacklevel=2)
+        warnings.warn(f"{len(wrong):,} skipped in {path}; the first: {wrong[0].what}, {wrong[0].where}", stacklevel=2)
 
 
 def read_each(given: Iterable[Given], read: Callable[[Given], Example], wrong: Wrong) -> Iterator[Example]:
-    """All that can be read; what is wrong with the file itself, and not with one example of it, is raised."""
+    """Yield the valid examples; errors of the file itself, rather than of one example, are raised."""
     for one in given:
         try:
             example = read(one)
@@ -41,19 +41,19 @@ def read_each(given: Iterable[Given], read: Callable[[Given], Example], wrong: W
 
 
 def say_each(examples: Iterable[Given], say: Callable[[Given], Example], wrong: Wrong) -> list[Example]:
-    """What is to be written of each example; if nothing can be written of any, that is an error."""
+    """Convert each example for writing; it is an error if none can be written."""
     given = list(examples)
     said = [*read_each(given, say, wrong)]
     if given and not said:
-        hint = "another format, or other examples"
+        hint = "use another format"
         raise DataError(f"none of {len(given):,} examples can be written", hint=hint, code="data.nothing_written")
     return said
 
 
 def unknown_format(what: str, path: object, hint: str) -> DataError:
-    return DataError(f"no known format of {what}", where=str(path), hint=hint, code="data.format")
+    return DataError(f"unknown file format for {what}", where=str(path), hint=hint, code="data.format")
 
 
 def suffix_of(path: Path) -> str:
-    """The end of a file's name that tells its format, without .gz."""
+    """Suffix of a file name, without .gz, which determines its format."""
     return path.name.lower().removesuffix(".gz").rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Translations of software: gettext PO and MO files."""
+"""Software translations: gettext PO and MO files."""
 
 import os
 import re
@@ -11,13 +11,13 @@ from jumok.errors import DataError
 from jumok.text.lines import opened, read_lines, undecodable
 
 Message = tuple[str, str, str]
-"""a text, its translation, and the place they were read from"""
+"""a text, its translation, and their location"""
 
 
 def read_po(path: Path) -> Iterator[Message]:
-    """The finished translations of a gettext PO file: no header, nothing fuzzy, obsolete or empty."""
+    """Yield the finished translations of a PO file: no header, nothing fuzzy, obsolete or empty."""
     charset = "utf-8"
-    # The header may hold bytes of a charset that only its end declares, so a first look takes any byte.
+    # The header may use a charset that it declares only at its end, so first read it as latin-1, which takes any byte.
     header = next(_po_entries(path, "latin-1"), None)
     if header and not any(header.texts("msgid")):
         charset = _header_charset(header.texts("msgstr")[0], path)
@@ -27,32 +27,32 @@ def read_po(path: Path) -> Iterator[Message]:
 
 
 def po_header(language: str) -> list[str]:
-    """The lines of the entry that a PO file begins with."""
+    """Lines of the header entry of a PO file."""
     said = [f"Language: {language}", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8"]
     said.append("Content-Transfer-Encoding: 8bit")
     return ['msgid ""', 'msgstr ""', *(f'"{_po_escaped(line)}\\n"' for line in said)]
 
 
 def po_entry(source: str, target: str, context: str = "") -> list[str]:
-    """The lines of a message, after an empty one; a context tells it from others of the same source."""
+    """Lines of a message, after an empty one; a context distinguishes it from others with the same source."""
     named = [f'msgctxt "{_po_escaped(context)}"'] if context else []
     return ["", *named, f'msgid "{_po_escaped(source)}"', f'msgstr "{_po_escaped(target)}"']
 
 
 def read_mo(path: Path) -> Iterator[Message]:
-    """The translations of a compiled gettext MO file, but for the few that differ by system (<PRIu64>)."""
+    """Yield the translations of a compiled MO file, except for the few that differ by system (<PRIu64>)."""
     with opened(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         if not size:
             return
 
         def bytes_at(offset: int, length: int) -> bytes:
-            # Checked before the read, which would else reserve whatever length a torn file claims.
+            # Checked before reading, which would otherwise allocate whatever length a damaged file claims.
             if offset + length > size:
                 raise DataError(
-                    f"bytes {offset} to {offset + length} of a file of {size} bytes",
+                    f"the file refers to bytes {offset} to {offset + length}, but has only {size} bytes",
                     where=path,
-                    hint="a whole MO file: compile it again",
+                    hint="compile the file again",
                     code="data.torn",
                 )
             stream.seek(offset)
@@ -65,11 +65,11 @@ def read_mo(path: Path) -> Iterator[Message]:
         magic = bytes_at(0, min(4, size))
         order = {b"\xde\x12\x04\x95": "<", b"\x95\x04\x12\xde": ">"}.get(magic)
         if order is None:
-            raise DataError("not a gettext MO file", where=path, hint="a file that msgfmt compiled", code="data.not_mo")
+            raise DataError("not a gettext MO file", where=path, hint="compile it with msgfmt", code="data.not_mo")
         revision, count, sources_at, targets_at = struct.unpack(f"{order}4I", bytes_at(4, 16))
         if revision >> 16 > 1:
             raise DataError(
-                f"unknown MO revision {revision >> 16}", where=path, hint="revision 0 or 1", code="data.mo_revision"
+                f"unknown MO revision {revision >> 16}", where=path, hint="use revision 0 or 1", code="data.mo_revision"
             )
 
         charset = "utf-8"
@@ -87,25 +87,25 @@ def read_mo(path: Path) -> Iterator[Message]:
 
 
 def _header_charset(header: str, path: Path) -> str:
-    """The charset that a gettext header declares: UTF-8 if it declares none, or still the template's word."""
+    """Charset that a header declares; UTF-8 if it declares none, or still has the template's placeholder."""
     declared = re.search(r"^content-type:.*\bcharset=\s*([^\s;]+)", header, re.IGNORECASE | re.MULTILINE)
     if not declared or declared[1] == "CHARSET":
         return "utf-8"
     charset = declared[1]
     try:
-        # Keywords and quotes are found before the text is understood, so ASCII must stay ASCII.
+        # Lines, keywords and quotes must be found whatever the charset, so ASCII must stay ASCII.
         readable = 'msgid ""'.encode(charset) == b'msgid ""'
     except (LookupError, ValueError):
         readable = False
     if not readable:
         raise DataError(
-            f'charset "{charset}" cannot be read', where=path, hint="charset=UTF-8 in the header", code="data.encoding"
+            f'unknown charset "{charset}"', where=path, hint="convert the file to charset=UTF-8", code="data.encoding"
         )
     return charset
 
 
 def _message_pairs(sources: Sequence[str], targets: Sequence[str], where: str) -> Iterator[Message]:
-    """The singular with the first form and the plural, if there is one, with the last form."""
+    """Pair the singular with the first form and the plural, if there is one, with the last form."""
     if sources[0]:
         for source, target in zip(sources, (targets[0], targets[-1]), strict=False):
             if source and target:
@@ -149,13 +149,13 @@ _PO_LETTERS = {character: letter for letter, character in _PO_CONTROL.items()}
 
 
 def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
-    """Every entry that is not obsolete, the header and fuzzy ones too, as soon as the next one begins."""
+    """Yield every entry that is not obsolete, including the header and fuzzy ones, when the next one begins."""
     entry: _PoEntry | None = None
     fuzzy = False
     for number, line in enumerate(read_lines(path, charset=charset), start=1):
         line = line.strip()
         if line.startswith("#~"):
-            fuzzy = False  # the flag was that of the obsolete entry
+            fuzzy = False  # the flag belonged to the obsolete entry
         elif line.startswith("#,"):
             fuzzy |= "fuzzy" in (flag.strip() for flag in line[2:].split(","))
         if not line or line.startswith("#"):
@@ -165,16 +165,16 @@ def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
             raise DataError(
                 "not a line of a PO file",
                 where=f"{path}:{number}",
-                hint='a keyword and a "quoted string"',
+                hint='write a keyword and a "quoted string"',
                 code="data.not_po",
             )
         name, strings = parts.groups()
         last = entry.fields[-1][0] if entry else ""
         if not (name in _PO_NEXT[last] if name else last):
             raise DataError(
-                f"{name or 'a string'} after {last or 'no keyword'}",
+                f"unexpected {name or 'string'} after {last or 'no keyword'}",
                 where=f"{path}:{number}",
-                hint=" or ".join(_PO_NEXT[last]),
+                hint=f"write {' or '.join(_PO_NEXT[last])}",
                 code="data.not_po",
             )
         if entry is None or name == "msgctxt" or (name == "msgid" and last != "msgctxt"):
@@ -190,7 +190,7 @@ def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
     if entry:
         if not entry.fields[-1][0].startswith("msgstr"):
             raise DataError(
-                "the last entry has no msgstr", where=f"{path}:{number}", hint="a whole PO file", code="data.torn"
+                "the last entry has no msgstr", where=f"{path}:{number}", hint="use the whole PO file", code="data.torn"
             )
         yield entry
 
@@ -203,7 +203,7 @@ def _po_unescaped(string: str, charset: str, where: str) -> str:
     def meaning(escape: re.Match[str]) -> str:
         if escape[2]:
             return _PO_CONTROL[escape[2]]
-        # Octal and hex escapes are bytes: a whole run of them may make one character.
+        # Octal and hex escapes are bytes: several in a row may form one character.
         codes = escape[1].split("\\")[1:]
         return bytes(int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in codes).decode(charset)
 
@@ -211,8 +211,8 @@ def _po_unescaped(string: str, charset: str, where: str) -> str:
         return _PO_ESCAPE.sub(meaning, string)
     except (KeyError, ValueError):
         raise DataError(
-            f'a wrong escape in "{string}"',
+            f'invalid escape in "{string}"',
             where=where,
-            hint='\\n \\t \\" \\\\ and the like, or bytes as \\351 or \\xe9; a backslash is \\\\',
+            hint='use \\n, \\t, \\" or the like, or bytes such as \\351 or \\xe9; write a backslash as \\\\',
             code="data.escape",
         ) from None

@@ -1,4 +1,4 @@
-"""What kind of data a file holds: told by its name, the header of a table or the first object of a JSON file."""
+"""Guess the kind of data in a file from its name, the header of a table or the first object of a JSON file."""
 
 import csv
 import re
@@ -30,7 +30,7 @@ SHAPES = {
 }
 OneTextFile = LabelledData | TaggedData | RelationData | QuestionData | ChoiceData | DocumentData
 
-# The columns of a text, of a second one if there are pairs, and of their labels; more columns before fewer of them.
+# Columns of the text, of the second text for pairs, and of the label; tables with more columns come first.
 _TABLES = (
     ("text_a", "text_b", "label"),
     ("sentence1", "sentence2", "label"),  # RTE and WNLI of GLUE
@@ -45,16 +45,16 @@ _TABLES = (
 _COLA = ["source", "label", "mark", "sentence"]  # has no header
 _NAME = re.compile(r"[#A-Za-z_][\w #-]{0,30}", re.ASCII)
 _LANGUAGE_SUFFIX = re.compile(r"\.([a-z]{2}(?:[-_]\w+)?)(?:\.gz)?$", re.IGNORECASE)
-_LOOKED_AT = 20  # lines of a file: the first of JSONL may be the one that is damaged
+_LOOKED_AT = 20  # lines of a file, because the first line of JSONL may be damaged
 
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """Files as training data, and what was assumed."""
+    """Files as training data, with notes on what was assumed."""
 
     data: Any
     task: dict[str, Any] = field(default_factory=dict)
-    """keys of [task] that are not the default"""
+    """keys of [task] that differ from the defaults"""
     notes: tuple[Finding, ...] = ()
 
 
@@ -64,35 +64,35 @@ def guess_data(
     target: str | None = None,
     columns: tuple[str, str] | None = None,
 ) -> Guess:
-    """One file, or two line-aligned ones, as training data."""
+    """Guess how to read one file, or two line-aligned ones, as training data."""
     names = [str(path) for path in files]
     suffix = names[0].lower().removesuffix(".gz").rpartition(".")[2] if len(files) == 1 else ""
     if suffix == "tmx" and not (source and target):
         raise DataError(
-            "a TMX file may hold many languages: which two are wanted?",
+            "a TMX file may hold many languages",
             where=files[0],
-            hint="--source and --target, e.g. --source en --target ko",
+            hint="choose two with --source and --target, e.g. --source en --target ko",
             code="data.languages",
         )
     if columns and suffix != "tsv":
         where = ", ".join(names)
-        raise InputError("--columns names columns of a TSV", where=where, hint="one .tsv file", code="input.columns")
+        raise InputError("--columns is for a TSV only", where=where, hint="pass one .tsv file", code="input.columns")
     one_text = None if columns else _one_text_of(files[0], suffix, source or "")
     if one_text and target:
-        hint = "--source alone, for their language"
+        hint = "pass only --source, for their language"
         raise InputError("these texts have no target", where=files[0], hint=hint, code="input.no_target")
     if isinstance(one_text, LabelledData):
         return _table(files[0], one_text)
     if one_text:
         return Guess(one_text)
-    # Line-aligned files are usually named after their languages; other names match no rule for a language.
+    # Line-aligned files are usually named after their languages; other names match no language's rules.
     guesses = [_LANGUAGE_SUFFIX.search(path.name) for path in files] if len(files) == 2 else [None, None]
     left, right = (guess[1] if guess else name for guess, name in zip(guesses, ("source", "target"), strict=True))
     return Guess(ParallelData(source=source or left, target=target or right, train=[names], columns=columns))
 
 
 def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
-    """The data of any file but parallel text; None for a table without labels, which holds pairs."""
+    """Data of any file except parallel text; None for a table without labels, which holds pairs."""
     train = [str(path)]
     match suffix:
         case "txt":
@@ -103,7 +103,7 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
             rows = [line.split("\t") for line in islice(_lines(path), _LOOKED_AT)]
             for text, pair, label in _TABLES if rows else ():
                 if {text, pair or text, label} <= set(rows[0]):
-                    skip = ["-"] if label == "gold_label" else []  # where the annotators did not agree
+                    skip = ["-"] if label == "gold_label" else []  # where the annotators disagree
                     return LabelledData(
                         train=train, language=language, text=text, pair=pair, label=label, skip_labels=skip
                     )
@@ -114,10 +114,10 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
             try:
                 header = next(csv.reader(_lines(path)), [])
             except csv.Error as error:
-                where, hint = f"{path}:1", SHAPES["SWAG"]
+                where, hint = f"{path}:1", f"use {SHAPES['SWAG']}"
                 raise InputError(f"not CSV: {error}", where=where, hint=hint, code="data.not_csv") from error
             if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
-                hint = f"{SHAPES['SWAG']}; for other tables, a .tsv file with a header such as text and label"
+                hint = f"use {SHAPES['SWAG']}; for other tables, a .tsv file with a header such as text and label"
                 what = f"unknown kind of CSV: no column {missing}"
                 raise InputError(what, where=path, hint=hint, code="data.unknown_shape")
             return ChoiceData(train=train, language=language)
@@ -130,7 +130,7 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
 
 
 def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
-    """Pairs have no header; more than two names are one, and so is a name above numbers."""
+    """Refuse a header with unknown names: more than two names, or a name above numbers. Pairs have no header."""
     first, *others = rows or [[]]
     above_numbers = (
         number_of(name) is None and all(len(row) > i and number_of(row[i]) is not None for row in others)
@@ -141,36 +141,36 @@ def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
         raise InputError(
             f"this looks like a header: {', '.join(first)}",
             where=f"{path}:1",
-            hint="a recipe whose [data] names the columns (jumok doctor RECIPE), --columns SOURCE,TARGET for"
-            f" translations, or a header with one of these: {known}",
+            hint="name the columns in [data] of a recipe (jumok doctor RECIPE), pass --columns SOURCE,TARGET for"
+            f" translations, or use a header with one of these: {known}",
             code="data.unknown_header",
         )
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Lines in any encoding: column names and keys are ASCII, and what is not UTF-8 is reported later."""
+    """Read lines in any encoding: column names and keys are ASCII, and text that is not UTF-8 is reported later."""
     return read_lines(path, charset="latin-1")
 
 
 def _table(path: Path, data: LabelledData) -> Guess:
-    """A table; all of its labels tell whether they are numbers."""
+    """Guess the task of a table: all of its labels decide whether they are numbers."""
     rows = (line.split("\t") for line in _lines(path))
     column = (data.header or next(rows, [data.label])).index(data.label)
     if not are_numbers(row[column].strip() for row in rows if len(row) > column):
         return Guess(data)
     message = "The labels are read as numbers, because there are many different ones, with fractions. If they are"
-    message += ' classes, say so in a recipe: task.predicts = "class".'
+    message += ' classes, set task.predicts = "class" in a recipe.'
     return Guess(data, {"predicts": "number"}, (finding("data.kind", "note", 0, 1, message),))
 
 
 def _lines_of_objects(path: Path) -> type[RelationData | TaggedData | ChoiceData]:
-    """Told by the first line of a JSONL file that is an object."""
+    """Guess the kind of data from the first line of a JSONL file that is an object."""
     found: Object | None = None
     trouble: DataError | None = None
     lines = ((number, line) for number, line in enumerate(_lines(path), start=1) if line.strip())
     for (number, line), _ in zip(lines, range(_LOOKED_AT), strict=False):
         try:
-            found = parse_object(line, where=f"{path}:{number}", hint="a line of JSONL is an object in braces")
+            found = parse_object(line, where=f"{path}:{number}", hint="write each line as an object in braces")
             break
         except DataError as error:
             trouble = trouble or error
@@ -191,10 +191,10 @@ def _require_squad(path: Path) -> None:
     lines = _lines(path)
     first, more = next(lines, ""), "\n".join(lines)
     try:
-        whole = parse_object(f"{first}\n{more}", where=str(path), hint=SHAPES["questions"])
+        whole = parse_object(f"{first}\n{more}", where=str(path), hint=f"use {SHAPES['questions']}")
     except DataError:
-        parse_object(first, where=f"{path}:1", hint=SHAPES["questions"])  # one object per line is JSONL
-        what, hint = "one object per line is JSONL", "a name that ends in .jsonl"
+        parse_object(first, where=f"{path}:1", hint=f"use {SHAPES['questions']}")  # an object: the file is JSONL
+        what, hint = "one object per line is JSONL, not JSON", "rename the file to end in .jsonl"
         raise InputError(what, where=path, hint=hint, code="data.not_json") from None
     if "data" not in whole:
         keys = ", ".join(f'"{key}"' for key in whole.values)
@@ -205,5 +205,5 @@ def _require_squad(path: Path) -> None:
 def _known_shapes() -> str:
     lines = [f"{name}: {shape}" for name, shape in SHAPES.items() if name not in ("questions", "SWAG")]
     return "\n    ".join(
-        ["one of these, or a .tsv file with a header", *lines, f"in a .json file {SHAPES['questions']}"]
+        ["use one of these, or a .tsv file with a header", *lines, f"in a .json file: {SHAPES['questions']}"]
     )

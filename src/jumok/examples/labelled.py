@@ -18,52 +18,52 @@ from jumok.examples.tables import as_row, read_columns
 from jumok.text.lines import read_lines, write_lines
 from jumok.text.normalise import clean_label
 
-SHAPE = '{"text": "..."}, with "pair" for a second text and "label" for what is known of it'
+SHAPE = '{"text": "..."}, with "pair" for a second text and "label" for a known label'
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
-"""a label that is a number: Python's own rule also takes 1_000 and other scripts' digits"""
+"""a label that is a number: Python also accepts 1_000 and digits of other scripts"""
 MANY_NUMBERS = 10
-"""different ones; fewer may be the names of classes"""
+"""distinct numbers; fewer may be names of classes"""
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A text, or two; its label, if that is known; and the place it was read from."""
+    """A text or a pair of texts, its label if known, and its location."""
 
     text: str
     """the text, or the first of two"""
     pair: str | None = None
     """the second of two texts"""
     label: str | None = None
-    """what is known of it: a class, several labels with a separator between them, or a number"""
+    """its label, if known: a class, several labels with a separator between them, or a number"""
     where: str = ""
 
     @property
     def gold(self) -> str:
-        """The label of an example that has to have one."""
+        """The label, which must be known."""
         if self.label is None:
-            raise DataError("this text has no label", where=self.where, hint="a label", code="data.no_label")
+            raise DataError("this text has no label", where=self.where, hint="add a label", code="data.no_label")
         return self.label
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A mapping, or a line in which a tab separates two texts."""
+        """Parse a mapping, or a line in which a tab separates two texts."""
         if isinstance(given, str):
             text, tab, second = given.partition("\t")
             return cls(text, second if tab else None, None, where)
-        found = as_object(given, where=where, hint=SHAPE)
+        found = as_object(given, where=where, hint=f"use {SHAPE}")
         pair = found.text("pair") if "pair" in found else None
         return cls(found.text("text"), pair, _label(given.get("label")), where)
 
 
 def _label(given: object) -> str | None:
-    """A label or a number of somebody's JSON; None for anything else."""
+    """Label of a JSON value, a text or a number; None for anything else."""
     if isinstance(given, bool) or not isinstance(given, str | int | float):
         return None
     return clean_label(str(given)) or None
 
 
 def number_of(label: str) -> float | None:
-    """The value of a label that is a number; NaN and infinity too, which training refuses."""
+    """Value of a label that is a number, including NaN and infinity, which training refuses."""
     try:
         value = float(label)
     except ValueError:
@@ -74,7 +74,7 @@ def number_of(label: str) -> float | None:
 def are_numbers(labels: Iterable[str]) -> bool:
     """Whether labels look like values rather than classes named by numbers: many different ones, with fractions.
 
-    One in twenty need not be a number: such a column has faults rather than classes.
+    One in twenty may be something else: such a column has faults rather than classes.
     """
     counts = Counter(labels)
     values = {label: number_of(label) for label in counts}
@@ -94,10 +94,10 @@ def read_labelled(
     labelled: bool = True,
     wrong: Wrong = refuse,
 ) -> Iterator[Labelled]:
-    """A TSV whose header names the columns; quotes mean nothing, a cell is what stands between two tabs.
+    """Read a TSV whose header names the columns; there is no quoting, a cell is the text between two tabs.
 
-    `header` names the columns of a file that has no header line; rows with a label of `skip` are left out. If they need
-    not be `labelled`, no row is: the column of the label may be missing or empty.
+    `header` names the columns of a file without a header line; rows with a label in `skip` are skipped. Unless
+    `labelled`, the label column may be missing or empty.
     """
     names = [text, *([] if pair is None else [pair])]
     n = len(names)
@@ -109,8 +109,8 @@ def read_labelled(
         where, cells = row
         answer = clean_label("".join(cells[n:]))
         if labelled and not answer:
-            hint = f"a label in the column {label}"
-            raise DataError("an empty label", where=where, hint=hint, code="data.no_label")
+            hint = f"add a label in the column {label}"
+            raise DataError("the label is empty", where=where, hint=hint, code="data.no_label")
         return Labelled(cells[0], None if pair is None else cells[1], answer or None, where)
 
     rows = read_columns(path, names, header=header, wrong=wrong)
@@ -128,12 +128,12 @@ def write_labelled(
     suffixes: Collection[str] = (),
     wrong: Wrong = refuse,
 ) -> None:
-    """A TSV with the columns that the examples have; a tab or a line break inside a text cannot be written.
+    """Write a TSV with the columns that the examples have; texts cannot contain tabs or line breaks.
 
-    `header` names all columns of a file without a header line; `suffixes` may stand in the place of .tsv.
+    `header` names all columns of a file without a header line; `suffixes` are accepted besides .tsv.
     """
     if suffix_of(path) not in ("tsv", *suffixes):
-        raise unknown_format("labelled texts", path, "a .tsv file (also .tsv.gz)")
+        raise unknown_format("labelled texts", path, "use a .tsv file (.tsv.gz too)")
     found = list(examples)
     pairs = any(example.pair is not None for example in found)
     names = [text, *([pair] if pairs else []), *([label] if any(example.label for example in found) else [])]
@@ -143,13 +143,13 @@ def write_labelled(
     def row(example: Labelled) -> str:
         nonlocal first
         if pairs and example.pair is None:
-            what = "one text, where others are two"
-            raise DataError(what, where=example.where, hint="texts, or pairs of texts", code="data.pair")
+            what = "a single text among pairs of texts"
+            raise DataError(what, where=example.where, hint="write single texts or pairs, not both", code="data.pair")
         cells = {text: example.text, pair: example.pair or "", label: example.label or ""}
         line = as_row([cells.get(name, "") if name in names else "" for name in columns], example.where)
         if header and first and line == "\t".join(columns):
-            what = "the first row would be a header, and the file has none"
-            raise DataError(what, where=example.where, hint="another example first", code="data.columns")
+            what = "the first row would look like a header, but the file has none"
+            raise DataError(what, where=example.where, hint="put another example first", code="data.columns")
         first = False
         return line
 
@@ -163,27 +163,26 @@ class LabelledData(WindowedData):
 
     kind: Literal["labelled"] = "labelled"
     text: str = "text"
-    """the column of the text"""
+    """column of the text"""
     pair: str | None = None
-    """the column of the second text, if there is one"""
+    """column of the second text, if there is one"""
     label: str = "label"
-    """the column of the label"""
+    """column of the label"""
     header: list[str] | None = None
-    """names of the columns of files that have no header line, all of them in order"""
+    """names of all columns in order, for files without a header line"""
     skip_labels: list[str] = field(default_factory=list)
-    """rows with one of these labels are left out, such as "-" where the annotators of SNLI did not agree"""
+    """skip rows with one of these labels, such as "-" where SNLI's annotators disagree"""
     when_wrong: Literal["refuse", "skip"] = "refuse"
-    """a row without a label, or with other columns than the header, is an error, or left out and counted in a note"""
+    """refuse rows without a label or with more or fewer columns than the header, or skip and count them"""
     separator: str = "|"
-    """stands between the labels of a text that has several, and alone where it has none; used by
-    task.predicts = "labels" """
+    """separates the labels of a text, and stands alone for no label; used by task.predicts = "labels" """
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))
         if self.label in (self.text, self.pair):
-            raise ValueError(f"label must be another column than what is read (got {self.label!r})")
+            raise ValueError(f"label must not be a column that the model reads (got {self.label!r})")
         if not self.separator.strip():
-            raise ValueError("separator must be something else than white space, which labels may have")
+            raise ValueError("separator must not be white space, which labels may contain")
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Labelled]:
         columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
@@ -192,9 +191,9 @@ class LabelledData(WindowedData):
         return self._read(split, some, lambda example: example.text, lambda example: example.gold)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Labelled] | None:
-        """A file to predict on, if it is a table; None if it has a line for each text.
+        """Read a file to predict on, if it is a table; None if it has one text per line.
 
-        A table has a header of its own, as the test files of GLUE have, or the columns of files without one.
+        A table has its own header, like GLUE's test files, or the columns of files without one.
         """
         suffix = _suffix(path.name)
         if suffix != "tsv" and suffix not in map(_suffix, self.train):
@@ -210,14 +209,14 @@ class LabelledData(WindowedData):
         if len(first) <= len(names):
             return None
         raise DataError(
-            f"a table of {len(first)} columns: {', '.join(first)[:60]}",
+            f"unknown table of {len(first)} columns: {', '.join(first)[:60]}",
             where=f"{path}:1",
-            hint=f"a header with {' and '.join(names)}, as in the training data; or one text a line and nothing else",
+            hint=f"use a header with {' and '.join(names)}, as in the training data, or write one text per line",
             code="data.columns",
         )
 
     def write(self, path: Path, examples: Iterable[Labelled], *, wrong: Wrong = refuse) -> None:
-        """A table with the columns of this data; the name ends in .tsv, or as those of the training files do."""
+        """Write a table with the columns of this data; the name ends in .tsv or like the training files."""
         write_labelled(
             path,
             examples,
@@ -230,7 +229,7 @@ class LabelledData(WindowedData):
         )
 
     def identity(self, split: Split, *, seed: int) -> bytes:
-        # What was not always there counts only where it is used: older corpora are still known.
+        # Settings added later count only where they are used, so that older corpora keep their identity.
         later: list[object] = [self.header, self.skip_labels, *(["skip"] if self.when_wrong == "skip" else [])]
         later += ["dealt"] if self.folds else []
         return self._identity(split, self.kind, self.text, self.pair, self.label, *(later if any(later) else []))

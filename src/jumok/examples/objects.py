@@ -1,4 +1,4 @@
-"""JSON that others have written: a value is used only after a look at it, and what is wrong is told with its place."""
+"""JSON written by others: every value is checked before use, and errors name its location."""
 
 import json
 import re
@@ -30,7 +30,7 @@ _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """An object of a JSON file, by what an error calls it, its place, and how such a thing is written."""
+    """A JSON object, with the name, location and hint that its errors show."""
 
     values: dict[str, Any]
     name: str
@@ -47,7 +47,7 @@ class Object:
         return ": ".join(filter(None, [self.name, what]))
 
     def __contains__(self, key: str) -> bool:
-        """Null is as good as nothing."""
+        """Null counts as missing."""
         return self.values.get(key) is not None
 
     def text(self, key: str) -> str:
@@ -68,7 +68,7 @@ class Object:
         return self._below(self._value(key, dict), key)
 
     def objects(self, key: str, name: str) -> "Iterator[Object]":
-        """The objects of a list, each called by this name and its number, from 1."""
+        """Yield the objects of a list, each called `name` and its number, from 1."""
         values: list[Any] = self._value(key, list)
         for i, value in enumerate(values, start=1):
             yield self._below(self._of_kind(value, dict, f"{name} {i}"), f"{name} {i}")
@@ -82,30 +82,30 @@ class Object:
         return self._of_kind(self.values[key], kind, f'"{key}"')
 
     def _of_kind(self, value: Any, kind: type[Value], name: str) -> Value:
-        if type(value) is not kind:  # in Python, but not here, true is a number
+        if type(value) is not kind:  # isinstance would accept true as a number
             raise self.error(f"{name} is {_CALLED.get(type(value), type(value).__name__)}, not {_CALLED[kind]}")
         return value
 
     def _looked_at(self, text: str, name: str) -> str:
         if half := _HALF_A_PAIR.search(text):
-            raise self.error(f"{name} has half a surrogate pair, \\u{ord(half[0]):04x}, at character {half.start()}")
+            raise self.error(f"{name} has an unpaired surrogate \\u{ord(half[0]):04x} at character {half.start()}")
         return text
 
 
 def is_object(line: str) -> bool:
-    """Whether a line is meant to be an object, damaged or not, rather than a text that begins with a brace."""
+    """Whether a line is meant as an object, damaged or not, rather than a text that starts with a brace."""
     return re.match(r'\s*{\s*["}]', line) is not None
 
 
 def as_object(given: str | Mapping[str, Any], *, where: str, hint: str) -> Object:
-    """The object that a mapping is, or the JSON of a text."""
+    """Wrap a mapping, or parse the JSON of a text."""
     if isinstance(given, str):
         return parse_object(given, where=where, hint=hint)
     return Object(dict(given), "", where, hint)
 
 
 def parse_object(text: str, *, where: str, hint: str) -> Object:
-    """The object that a text is; of several lines the wrong one is named."""
+    """Parse a JSON object; if the text has several lines, errors name the wrong one."""
     try:
         value = json.loads(text)
     except json.JSONDecodeError as error:
@@ -113,8 +113,8 @@ def parse_object(text: str, *, where: str, hint: str) -> Object:
         raise DataError(
             f"not JSON: {error.msg}, column {error.colno}", where=place, hint=hint, code="data.not_json"
         ) from None
-    except (RecursionError, ValueError) as error:  # brackets without end, a number of thousands of digits
-        raise DataError(f"not JSON that can be read: {error}", where=where, hint=hint, code="data.not_json") from None
+    except (RecursionError, ValueError) as error:  # endless brackets, or a number of thousands of digits
+        raise DataError(f"unreadable JSON: {error}", where=where, hint=hint, code="data.not_json") from None
     if not isinstance(value, dict):
         raise DataError(f"{_CALLED[type(value)]}, not an object", where=where, hint=hint, code="data.json")
     return Object(value, "", where, hint)
@@ -123,7 +123,7 @@ def parse_object(text: str, *, where: str, hint: str) -> Object:
 def read_objects(
     path: Path, read: Callable[[Object], Example], *, hint: str, wrong: Wrong = refuse
 ) -> Iterator[Example]:
-    """What the objects of a JSONL file (.gz too) are read as, one a line; empty lines are passed over."""
+    """Read the objects of a JSONL file (.gz too), one per line; empty lines are skipped."""
     lines = ((number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip())
 
     def read_line(numbered: tuple[int, str]) -> Example:
@@ -134,5 +134,5 @@ def read_objects(
 
 
 def as_json(values: Any, where: str) -> str:
-    """A line of JSON, with characters as they are."""
+    """Write values as a line of JSON, with non-ASCII characters unescaped."""
     return as_line(json.dumps(values, ensure_ascii=False), where)

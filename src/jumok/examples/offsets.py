@@ -1,4 +1,4 @@
-"""Offsets into a text: characters, end exclusive, never inside what a reader sees as one character."""
+"""Offsets into a text: in characters, end exclusive, never inside what a reader sees as one character."""
 
 import re
 import unicodedata
@@ -13,14 +13,14 @@ OFFSETS = "offsets count characters, end exclusive"
 
 def offsets_of(span: Object, text: str) -> tuple[int, int]:
     start, end = span.whole("start"), span.whole("end")
-    marked = span.values.get("text")  # many files also say what stands there: then it is known what offsets should be
+    marked = span.values.get("text")  # many files also have the marked text, which shows what the offsets should be
     if isinstance(marked, str) and marked and _folded(marked) != _folded(text[start:end]):
         if start >= 0 and text.startswith(marked, start):
             right_end = start + len(marked)
-            raise span.misplaced(f"{marked!r} ends at {right_end} of the text, and the span at {end}")
+            raise span.misplaced(f"{marked!r} ends at {right_end} of the text, but the span ends at {end}")
         raise misplaced(span, marked, text, start, "the text")
     if start < 0 or end > len(text):
-        raise span.misplaced(f"from {start} to {end}, and the text has {len(text)} characters")
+        raise span.misplaced(f"from {start} to {end}, but the text has {len(text)} characters")
     if start >= end:
         raise span.misplaced(f"empty, from {start} to {end}")
     if text[start:end].isspace():
@@ -41,7 +41,7 @@ def _folded(text: str) -> str:
 
 
 def misplaced(found: Object, wanted: str, text: str, start: int, called: str) -> OffsetError:
-    """The error of offsets at which a text does not have what it should, with the nearest place that has it."""
+    """Error for offsets at which the text does not have `wanted`, with the nearest place that has it."""
     places = (match.start() for match in re.finditer(f"(?={re.escape(wanted)})", text))
     nearest = min(places, key=lambda place: abs(place - start), default=None)
     instead = f"nowhere in {called}" if nearest is None else f"at {nearest}"

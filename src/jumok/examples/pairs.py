@@ -23,34 +23,34 @@ from jumok.text.lines import as_line, opened, read_lines, write_all_lines, write
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """A text, its translation if that is known, and the place they were read from."""
+    """A text, its translation if known, and their location."""
 
     source: str
-    """the text that is translated"""
+    """the text to translate"""
     target: str | None = None
-    """its translation, if that is known"""
+    """its translation, if known"""
     where: str = ""
 
     @property
     def gold(self) -> str:
-        """The translation of a text that has to have one."""
+        """The translation, which must be known."""
         if self.target is None:
-            hint = '{"source": "...", "target": "..."}'
-            raise DataError("no translation of this text is given", where=self.where, hint=hint, code="data.no_label")
+            hint = 'use {"source": "...", "target": "..."}'
+            raise DataError("this text has no translation", where=self.where, hint=hint, code="data.no_label")
         return self.target
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A line is the source as it is, tabs included; a mapping has `source` or `text`, and may have `target`."""
+        """Parse a line as the source, tabs included, or a mapping with `source` or `text` and optionally `target`."""
         if isinstance(given, str):
             return cls(given, None, where)
-        found = as_object(given, where=where, hint='{"source": "..."}')
+        found = as_object(given, where=where, hint='use {"source": "..."}')
         source = found.text("text") if "text" in found and "source" not in found else found.text("source")
         return cls(source, found.text("target") if "target" in found else None, where)
 
 
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
-    """Two files, where each line of one is the translation of the same line of the other."""
+    """Read two files in which line n of one is the translation of line n of the other."""
     source_lines, target_lines = read_lines(source), read_lines(target)
     for number, (text, translation) in enumerate(zip_longest(source_lines, target_lines), start=1):
         if text is None or translation is None:
@@ -59,14 +59,14 @@ def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
             raise DataError(
                 f"the files have different line counts: {source_count} and {target_count}",
                 where=f"{source} and {target}",
-                hint="line n of one file is the translation of line n of the other",
+                hint="make line n of one file the translation of line n of the other",
                 code="data.line_counts",
             )
         yield Pair(text, translation, f"{source}:{number}")
 
 
 # fmt: off
-# What people call the columns of a table of pairs. Two of these are a header, not a text and its translation.
+# Common column names in tables of pairs. Two of these are a header, not a text and its translation.
 _COLUMN_NAMES = {
     "source", "target", "src", "tgt", "trg", "input", "output", "prompt", "response", "question", "answer", "query",
     "reply", "text", "translation", "reference", "sentence", "text_a", "text_b", "text1", "text2", "sentence1",
@@ -78,23 +78,23 @@ _COLUMN_NAMES = {
 
 
 def read_tsv(path: Path, *, columns: tuple[str, str] | None = None, languages: tuple[str, ...] = ()) -> Iterator[Pair]:
-    """Two tab-separated columns: those the header names, or the first two of a file without a header.
+    """Read two tab-separated columns: those that the header names, or the first two of a file without a header.
 
-    A file has a header if `columns` are given. If not, a first line that would be a pair of column names, or of the
-    codes of the languages, is refused rather than learned. Quotes mean nothing: a cell is what stands between tabs.
+    A file has a header if `columns` are given. Otherwise a first line that is a pair of column names or language codes
+    is refused rather than learned. There is no quoting: a cell is the text between tabs.
     """
     source, target = 0, 1
     for number, line in enumerate(read_lines(path), start=1):
         cells = line.split("\t")
         if columns and number == 1:
             if missing := ", ".join(name for name in columns if name not in cells):
-                hint = f"of {', '.join(cells)}"
+                hint = f"choose from {', '.join(cells)}"
                 raise DataError(f"no column {missing}", where=f"{path}:1", hint=hint, code="data.columns")
             source, target = map(cells.index, columns)
             continue
         if number == 1 and _are_column_names(cells[:2], languages):
-            hint = "the names of two columns (columns in [data] of the recipe, --columns for the doctor),"
-            hint += " or the file without this line"
+            hint = "name two columns (columns in [data] of the recipe, --columns for the doctor),"
+            hint += " or remove this line"
             what = f"this looks like a header: {', '.join(cells)}"
             raise DataError(what, where=f"{path}:1", hint=hint, code="data.header")
         needed = max(source, target) + 1
@@ -102,7 +102,7 @@ def read_tsv(path: Path, *, columns: tuple[str, str] | None = None, languages: t
             raise DataError(
                 f"too few columns: {len(cells)}",
                 where=f"{path}:{number}",
-                hint=f"at least {needed}, separated by tabs",
+                hint=f"write at least {needed}, separated by tabs",
                 code="data.columns",
             )
         yield Pair(cells[source], cells[target], f"{path}:{number}")
@@ -110,12 +110,12 @@ def read_tsv(path: Path, *, columns: tuple[str, str] | None = None, languages: t
 
 def _are_column_names(cells: Sequence[str], languages: Sequence[str]) -> bool:
     names = {cell.strip(' "').lower() for cell in cells}
-    # Two different ones: a dictionary may well begin with a word that both languages have, such as "question".
+    # Two different names: a dictionary may start with a word that both languages share, such as "question".
     return len(names) == 2 and names <= _COLUMN_NAMES.union(language.lower() for language in languages)
 
 
 def read_tmx(path: Path, *, source: str, target: str) -> Iterator[Pair]:
-    """The translation units of a TMX file that have a text in both languages; "en" also means "en-US"."""
+    """Read the translation units of a TMX file that have both languages; "en" also matches "en-US"."""
     units = TmxUnits(path, source, target)
     with opened(path) as stream:
         chunk = stream.read(1 << 16)
@@ -129,12 +129,12 @@ def read_tmx(path: Path, *, source: str, target: str) -> Iterator[Pair]:
 def read_pairs(
     paths: Sequence[Path], *, source: str, target: str, columns: tuple[str, str] | None = None
 ) -> Iterator[Pair]:
-    """The pairs of two line-aligned files, or of one file in the format that its name ends in."""
+    """Read two line-aligned files, or one file in the format of its suffix."""
     if len(paths) == 2:
         return read_parallel(*paths)
     if len(paths) == 1:
         name = paths[0].name.lower()
-        # An MO file is read at random places, which a packed file cannot offer.
+        # Reading an MO file needs random access, which gzip does not offer.
         if name.endswith(".mo"):
             return (Pair(*message) for message in read_mo(paths[0]))
         name = name.removesuffix(".gz")
@@ -145,9 +145,9 @@ def read_pairs(
         if name.endswith(".tmx"):
             return read_tmx(paths[0], source=source, target=target)
     raise DataError(
-        "no known format of sentence pairs",
-        where=", ".join(map(str, paths)) or "no file at all",
-        hint="two line-aligned files, or one .tsv, .po or .tmx (each also .gz) or .mo file",
+        "unknown file format for sentence pairs",
+        where=", ".join(map(str, paths)) or "no file",
+        hint="use two line-aligned files, or one .tsv, .po or .tmx (.gz too) or .mo file",
         code="data.format",
     )
 
@@ -161,9 +161,9 @@ def write_pairs(
     columns: tuple[str, str] | None = None,
     wrong: Wrong = refuse,
 ) -> None:
-    """Two line-aligned files, or one TSV, PO or TMX file (each also .gz); all pairs have a translation.
+    """Write two line-aligned files, or one TSV, PO or TMX file (.gz too); all pairs must have a translation.
 
-    A TSV has a header if `columns` are given. PO and TMX files have no empty texts.
+    A TSV has a header if `columns` are given. PO and TMX files cannot hold empty texts.
     """
     match [suffix_of(path) for path in paths]:
         case [_, _]:
@@ -180,7 +180,7 @@ def write_pairs(
             )
             write_lines(paths[0], tmx_lines(units, source))
         case _:
-            hint = "two line-aligned files with a comma between them, or one .tsv, .po or .tmx file (each also .gz)"
+            hint = "use two line-aligned files with a comma between them, or one .tsv, .po or .tmx file (.gz too)"
             raise unknown_format("sentence pairs", ", ".join(map(str, paths)), hint)
 
 
@@ -189,10 +189,10 @@ def _both(pair: Pair) -> tuple[str, str]:
 
 
 def _filled(pair: Pair) -> tuple[str, str]:
-    """Both texts, where an empty one would mean that there is none."""
+    """Both texts, for formats in which an empty text means a missing one."""
     if not pair.source or not pair.gold:
-        hint = "two texts, or a .tsv file"
-        raise DataError("an empty text", where=pair.where, hint=hint, code="data.empty_text")
+        hint = "fill in both texts, or write a .tsv file"
+        raise DataError("a text is empty", where=pair.where, hint=hint, code="data.empty_text")
     return pair.source, pair.gold
 
 
@@ -205,7 +205,7 @@ def _table(
         nonlocal first
         if first and _are_column_names(_both(pair), languages):
             what = f"the first line would look like a header: {', '.join(_both(pair))}"
-            raise DataError(what, where=pair.where, hint="names of columns, for a header", code="data.header")
+            raise DataError(what, where=pair.where, hint="name the columns, to write a header", code="data.header")
         line = as_row(_both(pair), pair.where)
         first = False
         return line
@@ -214,7 +214,7 @@ def _table(
 
 
 class _Messages:
-    """Numbers those that come again: a source stands in a PO file once, or in several contexts."""
+    """Numbers repeated sources: in a PO file a source occurs once, or in several contexts."""
 
     def __init__(self) -> None:
         self._counts: Counter[str] = Counter()
@@ -232,18 +232,18 @@ Files = Annotated[list[str], Field(max_length=2)]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParallelData(FileData):
-    """Pairs of texts in files: two line-aligned files, or one TSV, PO, TMX (.gz too) or MO file."""
+    """Pairs of texts: two line-aligned files, or one TSV, PO, TMX (.gz too) or MO file."""
 
     kind: Literal["parallel"] = "parallel"
     source: str
-    """language code, e.g. "en"; TMX picks its texts by it"""
+    """language code, e.g. "en"; selects the texts of a TMX file"""
     target: str
     train: list[Files] = field(default_factory=list)
     """corpora, each [source file, target file] or [file]; read in order"""
     dev: Files = field(default_factory=list)
     test: Files = field(default_factory=list)
     columns: tuple[str, str] | None = None
-    """names of the source and target columns of a TSV with a header"""
+    """source and target columns of a TSV with a header"""
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))
@@ -259,11 +259,11 @@ class ParallelData(FileData):
             yield from self._part(pairs, split, lambda pair: pair.source)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Pair] | None:
-        """Texts to translate come as plain lines, whatever the training data looked like."""
+        """Texts to translate are plain lines, whatever the format of the training data."""
         return None
 
     def write(self, path: Path, examples: Iterable[Pair], *, wrong: Wrong = refuse) -> None:
-        """One file, or two line-aligned ones, whose names have a comma between them: `a.en,a.ko`."""
+        """Write one file, or two line-aligned ones with a comma between their names: `a.en,a.ko`."""
         paths = [Path(file) for file in str(path).split(",")]
         write_pairs(paths, examples, source=self.source, target=self.target, columns=self.columns, wrong=wrong)
 

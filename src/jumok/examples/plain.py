@@ -15,14 +15,14 @@ from jumok.examples.files import ListedData
 from jumok.examples.objects import as_object
 from jumok.text.lines import as_line, read_lines, write_lines
 
-SENTENCE_RULES = 1  # another number when text/sentences.py splits in another way
+SENTENCE_RULES = 1  # increased when text/sentences.py splits differently
 
-BEGINNING = 1000  # characters of a document that decide its side: many share a heading, and one may be beyond memory
+BEGINNING = 1000  # characters that decide a document's split: many share a heading, and one may not fit in memory
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text, or a pair of texts, and the place it was read from."""
+    """A text or a pair of texts, and its location."""
 
     text: str
     """the text, or the first of two"""
@@ -32,25 +32,25 @@ class Text:
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A line is the text as it is; a mapping has `text`, and may have `pair`."""
+        """Parse a line as the text, or a mapping with `text` and optionally `pair`."""
         if isinstance(given, str):
             return cls(given, None, where)
-        found = as_object(given, where=where, hint='{"text": "..."}')
+        found = as_object(given, where=where, hint='use {"text": "..."}')
         return cls(found.text("text"), found.text("pair") if "pair" in found else None, where)
 
 
 def read_texts(path: Path) -> Iterator[Text]:
-    """A file of plain text (.gz too), a line a text."""
+    """Read plain text (.gz too), one text per line."""
     return (Text(line, None, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1))
 
 
 def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
-    """A file of plain text (.gz too), a line a text."""
+    """Write plain text (.gz too), one text per line."""
 
     def line(example: Text) -> str:
         if example.pair is not None:
-            hint = "one text a line"
-            raise DataError("a line is one text, and this is a pair", where=example.where, hint=hint, code="data.pair")
+            hint = "write one text per line"
+            raise DataError("a pair of texts does not fit on a line", where=example.where, hint=hint, code="data.pair")
         return as_line(example.text, example.where)
 
     write_lines(path, say_each(examples, line, wrong))
@@ -58,7 +58,7 @@ def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TextData(ListedData):
-    """Plain text, a line an example (.gz too)."""
+    """Plain text, one example per line (.gz too)."""
 
     kind: Literal["text"] = "text"
     language: str = ""
@@ -68,15 +68,15 @@ class TextData(ListedData):
         return False
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Text]:
-        """Any line is a text, so that `wrong` is never called."""
+        """Read the lines of a split; any line is a text, so `wrong` is never called."""
         return self._read(split, read_texts, lambda line: line.text)
 
     def sentences(self, split: Split, *, seed: int) -> Iterator[Sentence]:
-        """Each line as a document of its own."""
+        """Yield each line as a document of its own."""
         return (Sentence(line.text, True, line.where) for line in self.read(split, seed=seed))
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on come as plain lines."""
+        """Texts to predict on are plain lines."""
         return None
 
     def write(self, path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
@@ -93,17 +93,17 @@ class DocumentData(ListedData):
     kind: Literal["documents"] = "documents"
     language: str = ""
     format: DocumentFormat = "blank_line"
-    """how documents stand in a file: separated by blank lines, one a line, or one a file"""
+    """documents in a file: separated by blank lines, one per line, or one per file"""
     split_sentences: bool = True
-    """cut lines into sentences; otherwise a line is one"""
+    """split lines into sentences; otherwise each line is one"""
     column: str | None = None
-    """of tables (.tsv) among the files: the column of the texts, a document a row"""
+    """for tables (.tsv): column of the texts, one document per row"""
 
     def __post_init__(self) -> None:
         super(DocumentData, self).__post_init__()
         tables = any(map(_is_table, [*self.train, *self.dev, *self.test]))
         if tables != (self.column is not None):
-            raise ValueError("column names the texts of tables (.tsv): it goes with them, and they with it")
+            raise ValueError("column must be set if there are tables (.tsv), and only then")
 
     def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
         for file in self.files(split):
@@ -122,13 +122,13 @@ class DocumentData(ListedData):
         return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on come as plain lines."""
+        """Texts to predict on are plain lines."""
         return None
 
     def write(self, path: Path, examples: Iterable[Text | Sentence], *, wrong: Wrong = refuse) -> None:
-        """Texts as plain lines; sentences as documents with blank lines between them."""
+        """Write texts as plain lines, or sentences as documents separated by blank lines."""
         if self.format != "blank_line" or _is_table(path.name):
-            raise unknown_format("documents", path, 'format = "blank_line", and a name that does not end in .tsv')
+            raise unknown_format("documents", path, 'set format = "blank_line", and use a name without .tsv')
         found = list(examples)
         if sentences := [example for example in found if isinstance(example, Sentence)]:
             write_documents(path, sentences, wrong=wrong)
@@ -136,7 +136,7 @@ class DocumentData(ListedData):
             write_plain(path, [example for example in found if isinstance(example, Text)], wrong=wrong)
 
     def _documents(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
-        """Of all documents those that belong to a split."""
+        """Yield the documents that belong to a split."""
         number = 0
 
         def document_of(sentence: Sentence) -> int:
@@ -148,11 +148,11 @@ class DocumentData(ListedData):
             yield from self._document(document, split)
 
     def _document(self, sentences: Iterator[Sentence], split: Split) -> Iterator[Sentence]:
-        """A document, if it belongs to a split: its beginning decides."""
+        """Return a document if its beginning assigns it to the split, else nothing."""
         begun, text = [], ""
         for sentence in sentences:
             begun.append(sentence)
-            text += unicodedata.normalize("NFC", sentence.text) + " "  # or its composition would decide where to cut
+            text += unicodedata.normalize("NFC", sentence.text) + " "  # or composition would move the limit
             if len(text) > BEGINNING:
                 break
         return chain(begun, sentences) if self._side(text[:BEGINNING]) == split else iter(())

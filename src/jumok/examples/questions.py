@@ -1,4 +1,4 @@
-"""A question, the text that it is asked of, and where in it the answer stands: the JSON of SQuAD."""
+"""A question, its context, and where in the context the answer is: SQuAD's JSON."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,54 +15,54 @@ from jumok.examples.objects import Object, as_json, as_object, is_object, parse_
 from jumok.examples.offsets import misplaced, require_whole_characters
 from jumok.text.lines import read_lines, write_lines
 
-SHAPE = 'the form of SQuAD: {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",'
+SHAPE = 'the format of SQuAD: {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",'
 SHAPE += ' "answers": [{"text": "...", "answer_start": 0}]}]}]}]}; a question without answers has "is_impossible": true'
-_TO_ANSWER = '{"question": "...", "context": "..."}, and "id" if there is one'
+_TO_ANSWER = '{"question": "...", "context": "..."}, and optionally "id"'
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question and the text that it is asked of."""
+    """A question and its context."""
 
     id: str = ""
-    """a name of one's own for it"""
+    """an optional identifier"""
     question: str = ""
-    """what is asked"""
+    """the question"""
     context: str = ""
-    """the text that may answer it"""
+    """the text that may contain the answer"""
     answers: list[tuple[str, int]] | None = None
-    """text and its first character in the context; none if the context does not answer it, None if that is not known"""
+    """each a text and its start in the context; empty if the context has no answer, None if not known"""
     where: str = ""
 
     @property
     def gold(self) -> list[tuple[str, int]]:
-        """The answers to a question that has to have them."""
+        """The answers, which must be known."""
         if self.answers is None:
-            raise DataError("the answer is not known", where=self.where, hint=SHAPE, code="data.no_label")
+            raise DataError("the answer is not known", where=self.where, hint=f"use {SHAPE}", code="data.no_label")
         return self.answers
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A mapping or JSON with `question` and `context`, or a line with a tab between the two.
+        """Parse a mapping or JSON with `question` and `context`, or a line with a tab between the two.
 
-        "answers" may be as in SQuAD, or pairs of a text and its first character; if they do not fit they are ignored.
+        "answers" may be as in SQuAD, or pairs of a text and its start; answers that do not fit are ignored.
         """
         if isinstance(given, str):
             question, tab, context = given.partition("\t")
             if tab and not is_object(given):
                 return cls("", question, context, None, where)
             if not given.lstrip().startswith("{"):
-                hint = f"a question and a text with a tab between them, or {_TO_ANSWER}"
-                what = f"no text to find the answer in: {given[:60]!r}"
+                hint = f"separate a question and its context with a tab, or use {_TO_ANSWER}"
+                what = f"no context to find the answer in: {given[:60]!r}"
                 raise DataError(what, where=where, hint=hint, code="data.no_context")
-        found = as_object(given, where=where, hint=_TO_ANSWER)
+        found = as_object(given, where=where, hint=f"use {_TO_ANSWER}")
         identity = found.text("id") if "id" in found else ""
         question, context = found.text("question"), found.text("context")
         return cls(identity, question, context, _answers_if_told(found, context), where)
 
 
 def read_questions(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Question]:
-    """A JSON file of the form of SQuAD 1.1 or 2.0."""
+    """Read a JSON file in the format of SQuAD 1.1 or 2.0."""
     seen: set[str] = set()
 
     def paragraphs(article: Object) -> list[Object]:
@@ -74,14 +74,14 @@ def read_questions(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) 
     def question(asked: Object, context: str) -> Question:
         identity = asked.text("id")
         if identity in seen and labelled:
-            raise asked.error(f"the id {identity} has been there before", code="data.same_id")
+            raise asked.error(f"duplicate id {identity}", code="data.same_id")
         seen.add(identity)
         asked = replace(asked, name="", where=f"{path}, question {identity}")
         text = asked.text("question")
         answers = _answers(asked, context) if labelled else _answers_if_told(asked, context)
         return Question(identity, text, context, answers, asked.where)
 
-    whole = parse_object("\n".join(read_lines(path)), where=str(path), hint=SHAPE)
+    whole = parse_object("\n".join(read_lines(path)), where=str(path), hint=f"use {SHAPE}")
     articles = read_each(whole.objects("data", "article"), paragraphs, wrong)
     for context, asked in read_each(chain.from_iterable(articles), paragraph, wrong):
         yield from read_each(asked, partial(question, context=context), wrong)
@@ -92,9 +92,9 @@ def _answers(asked: Object, context: str) -> list[tuple[str, int]]:
     told = asked.objects("answers", "answer") if "answers" in asked or not impossible else ()
     answers = [_answer(answer, context) for answer in told]
     if impossible and answers:
-        raise asked.error('answers, though "is_impossible" is true', code="data.answers")
+        raise asked.error('answers, but "is_impossible" is true', code="data.answers")
     if not impossible and not answers:
-        raise asked.error('no answers, though "is_impossible" is not true', code="data.answers")
+        raise asked.error('no answers, but "is_impossible" is not true', code="data.answers")
     return answers
 
 
@@ -109,7 +109,7 @@ def _answer(answer: Object, context: str) -> tuple[str, int]:
 
 
 def _answers_if_told(asked: Object, context: str) -> list[tuple[str, int]] | None:
-    """The answers to a question that need not have any: what cannot be used is not looked at."""
+    """Answers to a question that may have none; answers that do not fit are ignored."""
     told = asked.values.get("answers")
     if not isinstance(told, list) or not told:
         return [] if told == [] or asked.values.get("is_impossible") is True else None
@@ -122,12 +122,12 @@ def _answers_if_told(asked: Object, context: str) -> list[tuple[str, int]] | Non
 
 
 def write_questions(path: Path, examples: Iterable[Question], *, wrong: Wrong = refuse) -> None:
-    """A JSON file (.gz too) of the form of SQuAD 1.1, or of 2.0 if a question has no answer.
+    """Write a JSON file (.gz too) in the format of SQuAD 1.1, or of 2.0 if a question has no answer.
 
-    Neighbouring questions on one context are a paragraph. An id is kept; a question without one gets a number.
+    Neighbouring questions on the same context form a paragraph. Ids are kept; a question without one gets a number.
     """
     if suffix_of(path) != "json":
-        raise unknown_format("questions", path, "a .json file (also .json.gz)")
+        raise unknown_format("questions", path, "use a .json file (.json.gz too)")
     found = list(examples)
     impossible = any(example.answers == [] for example in found)
     taken = {example.id for example in found}
@@ -136,13 +136,13 @@ def write_questions(path: Path, examples: Iterable[Question], *, wrong: Wrong = 
 
     def asked(example: Question) -> tuple[str, dict[str, Any]]:
         if example.id in seen:
-            what = f"the id {example.id} has been there before"
-            raise DataError(what, where=example.where, hint="an id of its own", code="data.same_id")
+            what = f"duplicate id {example.id}"
+            raise DataError(what, where=example.where, hint="give each question its own id", code="data.same_id")
         values: dict[str, Any] = {"id": example.id or next(free), "question": example.question}
         if example.answers is not None:
             values["answers"] = [{"text": text, "answer_start": start} for text, start in example.answers]
             values |= {"is_impossible": not example.answers} if impossible else {}
-        as_json([example.context, values], example.where)  # or an error, of this question alone
+        as_json([example.context, values], example.where)  # raises for this question alone
         seen.update([example.id] if example.id else [])
         return example.context, values
 
@@ -157,9 +157,9 @@ def write_questions(path: Path, examples: Iterable[Question], *, wrong: Wrong = 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class QuestionData(WindowedData):
-    """Questions whose answers stand in a text: JSON files (.gz too) of the form of SQuAD 1.1 or 2.0.
+    """Questions whose answers are in a text: JSON files (.gz too) in the format of SQuAD 1.1 or 2.0.
 
-    A share or a fold has whole texts: no text has questions on two sides.
+    Shares and folds keep all questions on a text in the same split.
     """
 
     kind: Literal["questions"] = "questions"
@@ -168,7 +168,7 @@ class QuestionData(WindowedData):
         return self._read(split, partial(read_questions, wrong=wrong), lambda example: example.context)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Question] | None:
-        """A file to predict on, in the format of this data; None if it has lines as anybody may write them."""
+        """Read a file to predict on, if it is in the format of this data; None for plain lines."""
         is_json = path.name.lower().removesuffix(".gz").endswith(".json")
         return read_questions(path, labelled=False, wrong=wrong) if is_json else None
 

@@ -1,4 +1,4 @@
-"""A text with two entities, and how they are related: JSONL."""
+"""A text with two entities and their relation: JSONL."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from jumok.text.normalise import clean_label
 from jumok.text.span import Span
 
 _PAIR = '"text": "...", "head": {"start": 0, "end": 4}, "tail": {"start": 9, "end": 12}'
-SHAPE = f'{{{_PAIR}, "label": "..."}}, {OFFSETS}'
-_TO_RELATE = f"{{{_PAIR}}}, {OFFSETS}; or plain text and runs that find its entities: --entities RUN"
+SHAPE = f'{{{_PAIR}, "label": "..."}} ({OFFSETS})'
+_TO_RELATE = f"use {{{_PAIR}}} ({OFFSETS}), or plain text and runs that find its entities: --entities RUN"
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A text with two entities, whose types are the labels of their spans, and how they are related, if known."""
+    """A text with two entities, whose types are the labels of their spans, and their relation, if known."""
 
     text: str
     """the text"""
@@ -32,19 +32,19 @@ class Related:
     tail: Span
     """the second entity"""
     label: str | None = None
-    """the relation, if it is known"""
+    """the relation, if known"""
     where: str = ""
 
     @property
     def gold(self) -> str:
-        """The label of an example that has to have one."""
+        """The relation, which must be known."""
         if self.label is None:
-            raise DataError("the relation is not known", where=self.where, hint=SHAPE, code="data.no_label")
+            raise DataError("the relation is not known", where=self.where, hint=f"use {SHAPE}", code="data.no_label")
         return self.label
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A mapping or JSON with `text`, `head` and `tail`."""
+        """Parse a mapping or JSON with `text`, `head` and `tail`."""
         return cls._read(as_object(given, where=where, hint=_TO_RELATE), labelled=False)
 
     @classmethod
@@ -59,7 +59,7 @@ class Related:
 
 
 def _entity(found: Object, text: str) -> Span:
-    """In files its type is its "type"; in the JSON of a Span, its "label"."""
+    """Read an entity; its type is "type" in files, and "label" in the JSON of a Span."""
     key = next((key for key in ("type", "label") if key in found), None)
     return Span(*offsets_of(found, text), clean_label(found.text(key)) if key else "")
 
@@ -67,14 +67,14 @@ def _entity(found: Object, text: str) -> Span:
 def _label_if_told(found: Object) -> str | None:
     try:
         return label_of(found)
-    except DataError:  # nobody looks at it
+    except DataError:  # not needed to predict
         return None
 
 
 def cannot_be_related(head: Span, tail: Span) -> bool:
-    """Because they are the same characters, or cross, which is a wrong offset.
+    """Whether two entities are the same characters, or cross, which means that an offset is wrong.
 
-    A name may well be part of another, as "insulin" is of "insulin receptor".
+    One name may be part of the other, as "insulin" is of "insulin receptor".
     """
     first, second = sorted((head, tail), key=lambda entity: (entity.start, -entity.end))
     same = (first.start, first.end) == (second.start, second.end)
@@ -82,15 +82,15 @@ def cannot_be_related(head: Span, tail: Span) -> bool:
 
 
 def read_related(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Related]:
-    """A JSONL file of texts with a head, a tail and a label."""
-    hint = SHAPE if labelled else _TO_RELATE
+    """Read a JSONL file of texts with a head, a tail and a label."""
+    hint = f"use {SHAPE}" if labelled else _TO_RELATE
     return read_objects(path, partial(Related._read, labelled=labelled), hint=hint, wrong=wrong)
 
 
 def write_relations(path: Path, examples: Iterable[Related], *, wrong: Wrong = refuse) -> None:
-    """A JSONL file (.gz too) of texts with a head, a tail, and a label if it is known."""
+    """Write a JSONL file (.gz too) of texts with a head, a tail, and a label if known."""
     if suffix_of(path) != "jsonl":
-        raise unknown_format("relations", path, "a .jsonl file (also .jsonl.gz)")
+        raise unknown_format("relations", path, "use a .jsonl file (.jsonl.gz too)")
 
     def entity(span: Span) -> dict[str, Any]:
         return {"start": span.start, "end": span.end, **({"type": span.label} if span.label else {})}
@@ -104,10 +104,10 @@ def write_relations(path: Path, examples: Iterable[Related], *, wrong: Wrong = r
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelationData(WindowedData):
-    """Texts with two entities and how they are related: JSONL files (.gz too).
+    """Texts with two entities and their relation: JSONL files (.gz too).
 
-    A line is `{"text": ..., "head": {"start", "end", "type"}, "tail": {...}, "label": ...}`, counted in characters,
-    end exclusive; types may be left out.
+    A line is `{"text": ..., "head": {"start", "end", "type"}, "tail": {...}, "label": ...}`, with offsets in
+    characters, end exclusive; types are optional.
     """
 
     kind: Literal["relations"] = "relations"
@@ -117,7 +117,7 @@ class RelationData(WindowedData):
         return self._read(split, read, lambda example: example.text, lambda example: example.gold)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Related] | None:
-        """A file to predict on, in the format of this data; None if it has lines as anybody may write them."""
+        """Read a file to predict on, if it is in the format of this data; None for plain lines."""
         is_jsonl = path.name.lower().removesuffix(".gz").endswith(".jsonl")
         return read_related(path, labelled=False, wrong=wrong) if is_jsonl else None
 

@@ -1,4 +1,4 @@
-"""Texts with entities: words with tags in CoNLL columns, or spans of characters in JSONL."""
+"""Texts with entities: words with tags in CoNLL columns, or character spans in JSONL."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -19,24 +19,24 @@ from jumok.text.normalise import clean_label
 from jumok.text.span import Span
 from jumok.text.tags import in_characters, places_of
 
-SHAPE = f'{{"text": "...", "spans": [{{"start": 0, "end": 4, "label": "..."}}]}}, {OFFSETS}'
-COLUMNS = "a word, perhaps more columns, and a tag, separated by spaces or tabs"
+SHAPE = f'{{"text": "...", "spans": [{{"start": 0, "end": 4, "label": "..."}}]}} ({OFFSETS})'
+COLUMNS = "write a word, optional columns and a tag, separated by spaces or tabs"
 COLUMN_SUFFIXES = ("conll", "iob", "iob2", "bio")
-_TO_TAG = '{"text": "..."} or {"words": ["...", "..."]}'
+_TO_TAG = 'use {"text": "..."} or {"words": ["...", "..."]}'
 
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """A text and its entities: spans of characters, or a tag for each of its words. Without either, none are known."""
+    """A text and its entities, as character spans or a tag for each word; without either, they are not known."""
 
     text: str
     """the text"""
     spans: list[Span] | None = None
-    """in the order of the text; no two overlap"""
+    """in the order of the text, without overlap"""
     words: list[str] | None = None
-    """if they are known, a single space stands between any two in the text"""
+    """if known; the text is the words joined by single spaces"""
     tags: list[str] | None = None
-    """one for each word"""
+    """one per word"""
     where: str = ""
 
     @classmethod
@@ -45,17 +45,17 @@ class Spans:
 
     @property
     def marked(self) -> list[Span]:
-        """The entities, by their characters, of an example that has to have them."""
+        """The entities as character spans; they must be known."""
         if self.spans is not None:
             return self.spans
         if self.words is not None and self.tags is not None:
             found = in_characters(self.tags, places_of(self.words))
             return [Span(start, end, label) for label, start, end in found]
-        raise self._unknown("entities", SHAPE)
+        raise self._unknown("entities", f"use {SHAPE}")
 
     @property
     def gold_tags(self) -> list[str]:
-        """The tags of an example that has to have them."""
+        """The tags, which must be known."""
         if self.tags is None:
             raise self._unknown("tags", COLUMNS)
         return self.tags
@@ -65,7 +65,7 @@ class Spans:
 
     @classmethod
     def parse(cls, given: str | Mapping[str, Any], where: str = "") -> Self:
-        """A text; or a mapping with `text` or `words`. A line of JSON is a mapping if it has `text`, else a text."""
+        """Parse a text, or a mapping with `text` or `words`. JSON is a mapping if it has `text`, else a text."""
         if isinstance(given, str):
             found = _object_with_text(given, where)
             return cls(given, where=where) if found is None else cls._read(found, labelled=False)
@@ -80,7 +80,7 @@ class Spans:
             return cls._read_words(found)
         text, spans = found.text("text"), None
         if "spans" in found or "entities" in found:
-            with suppress(DataError):  # nobody looks at them
+            with suppress(DataError):  # not needed to predict
                 spans = _spans(found, text)
         return cls(text, spans, where=found.where)
 
@@ -90,7 +90,7 @@ class Spans:
         if not all(map(str.strip, words)):
             raise found.error("a word is empty", code="data.words")
         if "text" in found and found.text("text") != " ".join(words):
-            raise found.error('"text" is not "words" with a space between any two', code="data.words")
+            raise found.error('"text" is not "words" joined by spaces', code="data.words")
         tags = found.values.get("tags")
         fit = isinstance(tags, list) and len(tags) == len(words) and all(isinstance(tag, str) for tag in tags)
         return cls.of_words(words, tags if fit else None, found.where)
@@ -105,8 +105,8 @@ def _object_with_text(line: str, where: str) -> Object | None:
 
 
 def read_marked(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Spans]:
-    """A JSONL file of texts with spans; "entities" is as good as "spans", and "type" as "label"."""
-    hint = SHAPE if labelled else _TO_TAG
+    """Read a JSONL file of texts with spans; "entities" is accepted for "spans", and "type" for "label"."""
+    hint = f"use {SHAPE}" if labelled else _TO_TAG
     return read_objects(path, partial(Spans._read, labelled=labelled), hint=hint, wrong=wrong)
 
 
@@ -124,16 +124,16 @@ def _spans(found: Object, text: str) -> list[Span]:
 def _span(given: Object, text: str) -> Span:
     key = "type" if "type" in given and "label" not in given else "label"
     span = Span(*offsets_of(given, text), label_of(given, key))
-    if span.of(text) != span.of(text).strip():  # no tagger would ever say so
+    if span.of(text) != span.of(text).strip():  # no tagger would predict such a span
         raise given.misplaced(f"white space at an edge: {shown(text, span)}")
     return span
 
 
 def read_tagged(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> Iterator[Spans]:
-    """CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence.
+    """Read CoNLL columns: the first is the word, the last the tag; an empty line ends a sentence.
 
-    -DOCSTART- is no word, and lines that begin with # before a sentence are none, unless they have as many columns.
-    Of sentences that are not labelled only the words are read.
+    -DOCSTART- lines are skipped, and so are lines before a sentence that start with #, unless they have as many
+    columns. Unless `labelled`, only the words are read.
     """
 
     def read(sentence: list[tuple[int, str]]) -> Spans:
@@ -153,12 +153,12 @@ def read_tagged(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> 
 def _tag(written: str, where: str) -> str:
     tag = clean_label(written)
     if tag in ("B-", "I-", "E-", "S-"):
-        raise DataError(f"the tag {tag} has no type", where=where, hint=f"such as {tag}PER, or O", code="data.tag")
+        raise DataError(f"the tag {tag} has no type", where=where, hint=f"write e.g. {tag}PER, or O", code="data.tag")
     return tag
 
 
 def tagged_lines(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """The sentences of a CoNLL file, as numbered lines."""
+    """Yield the sentences of a CoNLL file as numbered lines."""
     sentence: list[tuple[int, str]] = []
     for number, line in enumerate(read_lines(path), start=1):
         if line.strip() and tag_columns(line)[0] != "-DOCSTART-":
@@ -182,17 +182,17 @@ def tag_columns(line: str) -> list[str]:
 def write_spans(
     path: Path, examples: Iterable[Spans], *, suffixes: Iterable[str] = COLUMN_SUFFIXES, wrong: Wrong = refuse
 ) -> None:
-    """A JSONL file of texts with what is known of them; or CoNLL columns, for which words have to be known.
+    """Write texts and all that is known about them as JSONL, or as CoNLL columns, which need words.
 
-    Columns are separated by spaces, by tabs if a word or a tag has a space; sentences without tags have words alone.
-    Each also .gz; `suffixes` are those of names that mean CoNLL columns.
+    Columns are separated by spaces, or by tabs if a word or a tag has a space; without tags, only words are written.
+    `suffixes` are the file suffixes for CoNLL columns (.gz too).
     """
     suffix = suffix_of(path)
     if suffix == "jsonl":
         write_lines(path, say_each(examples, _json_line, wrong))
         return
     if suffix not in suffixes:
-        hint = f"a .jsonl file, or CoNLL columns in a .{' or .'.join(suffixes)} file (each also .gz)"
+        hint = f"use a .jsonl file, or a .{' or .'.join(suffixes)} file for CoNLL columns (.gz too)"
         raise unknown_format("texts with entities", path, hint)
     found = list(examples)
     spaces = any(" " in cell for example in found for cell in [*(example.words or []), *(example.tags or [])])
@@ -201,7 +201,7 @@ def write_spans(
 
 
 def _json_line(example: Spans) -> str:
-    """Words and tags also as spans, which is how they are read if they are to be learned."""
+    """Write words and tags as spans too, because training reads spans."""
     values: dict[str, Any] = {"text": example.text}
     values |= {} if example.words is None else {"words": example.words}
     values |= {} if example.tags is None else {"tags": example.tags}
@@ -211,9 +211,9 @@ def _json_line(example: Spans) -> str:
 
 
 def _columns(example: Spans, *, between: str) -> list[str]:
-    """A line for each word; where tabs stand between columns there is one even if nothing follows it."""
+    """Write a line for each word; a separating tab is written even if no tag follows it."""
     if not example.words:
-        hint = "words with a tag each, or a .jsonl file"
+        hint = "add words with a tag each, or write a .jsonl file"
         raise DataError("the words of this text are not known", where=example.where, hint=hint, code="data.words")
     tags = example.tags
     if tags is None:
@@ -221,11 +221,11 @@ def _columns(example: Spans, *, between: str) -> list[str]:
     lines = []
     for word, tag in zip(example.words, tags, strict=True):
         if not word.strip() or "\t" in word or word == "-DOCSTART-":
-            what = f"CoNLL columns cannot have the word {word!r}"
-            raise DataError(what, where=example.where, hint="another word, or a .jsonl file", code="data.words")
+            what = f"CoNLL columns cannot hold the word {word!r}"
+            raise DataError(what, where=example.where, hint="change it, or write a .jsonl file", code="data.words")
         if "\t" in tag or (example.tags is not None and not tag.strip()):
-            what = f"CoNLL columns cannot have the tag {tag!r}"
-            raise DataError(what, where=example.where, hint="a tag such as O or B-PER", code="data.tag")
+            what = f"CoNLL columns cannot hold the tag {tag!r}"
+            raise DataError(what, where=example.where, hint="use a tag such as O or B-PER", code="data.tag")
         lines.append(as_line(f"{word}{between}{tag}" if tag or between == "\t" else word, example.where))
     return lines
 
@@ -234,10 +234,10 @@ def _columns(example: Spans, *, between: str) -> list[str]:
 class TaggedData(WindowedData):
     """Words with a tag each, or texts with marked spans.
 
-    CoNLL files have a word and its tag a line, and an empty line between sentences; before a sentence there may be
-    comments, which begin with # and have another number of columns. JSONL files (.jsonl) have a text a line,
-    `{"text": ..., "spans": [{"start", "end", "label"}]}`, whose spans are counted in characters, end exclusive, and may
-    end within a word. All files are of one of the two kinds; each also .gz.
+    CoNLL files have one word and its tag per line, and an empty line between sentences; before a sentence there may be
+    comments, which start with # and have a different number of columns. JSONL files (.jsonl) have one text per line,
+    `{"text": ..., "spans": [{"start", "end", "label"}]}`, with offsets in characters, end exclusive; a span may end
+    within a word. All files must be of the same kind (.gz too).
     """
 
     kind: Literal["tagged"] = "tagged"
@@ -247,20 +247,20 @@ class TaggedData(WindowedData):
         files = [*self.train, *self.dev, *self.test]
         if len({_marks(file) for file in files}) > 1:
             odd = next(file for file in files if _marks(file) != _marks(files[0]))
-            raise ValueError(f"{files[0]} and {odd} are of two kinds: all files are .jsonl, or all are CoNLL files")
+            raise ValueError(f"{files[0]} and {odd} are mixed: use .jsonl files only, or CoNLL files only")
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Spans]:
         return self._read(split, partial(_read_tags, wrong=wrong), lambda example: example.text)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Spans] | None:
-        """A file to predict on, in a format of this data; None if it has lines as anybody may write them."""
+        """Read a file to predict on, if it is in a format of this data; None for plain lines."""
         suffix = suffix_of(path)
         if suffix == "jsonl":
             return read_marked(path, labelled=False, wrong=wrong)
         return read_tagged(path, labelled=False, wrong=wrong) if suffix in self._column_suffixes() else None
 
     def write(self, path: Path, examples: Iterable[Spans], *, wrong: Wrong = refuse) -> None:
-        """A format of this data; CoNLL columns also if the name ends as those of the training files do."""
+        """Write a format of this data; a name that ends like the training files also means CoNLL columns."""
         write_spans(path, examples, suffixes=self._column_suffixes(), wrong=wrong)
 
     def _column_suffixes(self) -> tuple[str, ...]:
@@ -271,7 +271,7 @@ class TaggedData(WindowedData):
 
 
 def _marks(file: str) -> bool:
-    """Whether a file marks spans of characters, as its name tells."""
+    """Whether a file has character spans, according to its name."""
     return file.lower().endswith((".jsonl", ".jsonl.gz"))
 
 

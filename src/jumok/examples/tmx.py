@@ -1,4 +1,4 @@
-"""The translation units of a TMX file, from its bytes, and the lines of one."""
+"""Read the translation units of a TMX file from its bytes, and write its lines."""
 
 import re
 from collections.abc import Iterable
@@ -14,9 +14,9 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class TmxUnits:
-    """Takes the bytes of a TMX file and gives (source, target, line of the unit).
+    """Parses the bytes of a TMX file into (source, target, line of the unit).
 
-    On expat itself and not on ElementTree, whose fast parser has no hook that sees a DTD before it is obeyed.
+    Uses expat directly, because ElementTree's fast parser has no hook that sees a DTD before it is applied.
     """
 
     def __init__(self, path: Path, source: str, target: str) -> None:
@@ -26,7 +26,7 @@ class TmxUnits:
         self._line = 0
         self._texts: dict[str, str] = {}
         self._pieces: list[str] = []
-        # For each open element from <seg> on: whether its text is for the reader. Empty outside of a <seg>.
+        # For each open element from <seg> on: whether its text is translatable. Empty outside a <seg>.
         self._translatable: list[bool] = []
         self._pairs: list[tuple[str, str, int]] = []
         self._parser = expat.ParserCreate()
@@ -38,16 +38,16 @@ class TmxUnits:
         self._parser.CharacterDataHandler = self._text
 
     def feed(self, chunk: bytes, *, last: bool = False) -> list[tuple[str, str, int]]:
-        """The pairs that these bytes complete."""
+        """Parse more bytes, and return the pairs that they complete."""
         try:
             self._parser.Parse(chunk, last)
         except expat.ExpatError as error:
             what = expat.ErrorString(error.code)
             code = "data.entity" if what == expat.errors.XML_ERROR_UNDEFINED_ENTITY else "data.not_xml"
-            raise self._wrong(f"malformed XML: {what}", "a whole file", code=code) from error
+            raise self._wrong(f"malformed XML: {what}", "check that the file is complete", code=code) from error
         except (LookupError, ValueError) as error:
             raise self._wrong(
-                f"the encoding cannot be read: {error}", "a file in UTF-8", code="data.encoding"
+                f"the encoding cannot be read: {error}", "convert the file to UTF-8", code="data.encoding"
             ) from error
         pairs, self._pairs = self._pairs, []
         return pairs
@@ -58,11 +58,11 @@ class TmxUnits:
     def _doctype(self, name: str, system: str | None, public: str | None, own_declarations: bool) -> None:
         if own_declarations:
             raise self._wrong(
-                "the file declares a DTD of its own", "at most a plain <!DOCTYPE tmx ...>", code="data.dtd"
+                "the file declares its own DTD", "use at most a plain <!DOCTYPE tmx ...>", code="data.dtd"
             )
 
     def _unknown_entity(self, name: str, is_parameter: bool) -> None:
-        raise self._wrong(f"unknown entity &{name};", "the character itself, or its number: &#160;", code="data.entity")
+        raise self._wrong(f"unknown entity &{name};", "use the character, or its number: &#160;", code="data.entity")
 
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._translatable:
@@ -72,7 +72,7 @@ class TmxUnits:
         elif name == "tuv":
             tag = attributes.get("xml:lang", attributes.get("lang", "")).lower().replace("_", "-")
             fitting = (wanted for wanted in self._wanted if f"{tag}-".startswith(f"{wanted}-"))
-            # The closest wins, so that "pt" and "pt-br" can be two languages.
+            # The longest match wins, so that "pt" and "pt-br" can be two languages.
             self._language = max(fitting, key=len, default=None)
         elif name == "seg" and self._language:
             self._pieces, self._translatable = [], [True]
@@ -95,12 +95,12 @@ class TmxUnits:
 
 
 def tmx_unit(texts: Iterable[tuple[str, str]], where: str) -> str:
-    """A text in several languages, each with the language's code; a character that XML cannot have is a DataError."""
+    """Write a unit of (language code, text) pairs; a character that XML cannot hold is a DataError."""
     found = []
     for language, text in texts:
         if wrong := _NOT_XML.search(text):
-            what = f"XML cannot have U+{ord(wrong[0]):04X}, character {wrong.start()} of {text[:60]!r}"
-            raise DataError(what, where=where, hint="a text without it, or a .tsv file", code="data.encoding")
+            what = f"XML cannot hold U+{ord(wrong[0]):04X}, character {wrong.start()} of {text[:60]!r}"
+            raise DataError(what, where=where, hint="remove it, or write a .tsv file", code="data.encoding")
         seg = escape(text, {"\r": "&#13;"})
         found.append(f"<tuv xml:lang={quoteattr(language)}><seg>{seg}</seg></tuv>")
     return f"<tu>{''.join(found)}</tu>"

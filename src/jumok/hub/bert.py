@@ -1,4 +1,4 @@
-"""BERT as a Hugging Face folder: its names and its config, with every head that `transformers` puts on it."""
+"""BERT as a Hugging Face folder: tensor names, config and heads."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -28,7 +28,7 @@ PROBLEMS = {
     "labels": "multi_label_classification",
     "number": "regression",
 }
-"""what a classifier predicts, and how their config.json says it"""
+"""what a classifier predicts, as `problem_type` in their config.json"""
 WORDS = "embeddings.word_embeddings.weight"
 BUFFERS = re.compile(r"embeddings\.(position_ids|token_type_ids)$")
 POOLER = re.compile(r"^(bert\.)?pooler\.")
@@ -38,7 +38,7 @@ START_AND_END = ["start", "end"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TheirConfig:
-    """What config.json says of the network; where it is silent, BASE is meant."""
+    """The network's settings in config.json; the defaults are BASE."""
 
     vocab_size: Count = 30522
     hidden_size: Count = 768
@@ -60,17 +60,17 @@ class TheirConfig:
     def __post_init__(self) -> None:
         refused = []
         if self.hidden_act not in ACTIVATIONS:
-            refused.append(f'hidden_act: "{self.hidden_act}" is none of {", ".join(ACTIVATIONS)}')
+            refused.append(f'hidden_act: "{self.hidden_act}" is not one of {", ".join(ACTIVATIONS)}')
         if self.position_embedding_type != "absolute":
             refused.append(f'position_embedding_type: jumok has "absolute" only (got "{self.position_embedding_type}")')
         if self.is_decoder:
-            refused.append("is_decoder: jumok's BERT reads in both directions (got true)")
+            refused.append("is_decoder: jumok's BERT is bidirectional (got true)")
         if self.add_cross_attention:
-            refused.append("add_cross_attention: jumok's BERT attends to itself only (got true)")
+            refused.append("add_cross_attention: jumok's BERT has self-attention only (got true)")
         if self.hidden_size % self.num_attention_heads:
             refused.append("hidden_size: must be divisible by num_attention_heads")
         if self.problem_type is not None and self.problem_type not in PROBLEMS.values():
-            refused.append(f'problem_type: "{self.problem_type}" is none of {", ".join(PROBLEMS.values())}')
+            refused.append(f'problem_type: "{self.problem_type}" is not one of {", ".join(PROBLEMS.values())}')
         if self.id2label is not None and self.id2label.keys() != {str(i) for i in range(len(self.id2label))}:
             refused.append('id2label: must have the keys "0", "1", "2" and so on')
         if refused:
@@ -91,11 +91,11 @@ class TheirConfig:
         )
 
     def labels(self, n: int) -> list[str]:
-        """The names of n labels; without a name they have a number."""
+        """The names of n labels, numbered if config.json has none."""
         return [self.id2label[str(i)] if self.id2label else f"LABEL_{i}" for i in range(n)]
 
     def predicts(self, n: int) -> str:
-        """What a classifier with n outputs is for; where it does not say, one output is a number."""
+        """What a classifier with n outputs predicts; by default, a number if there is only one."""
         problem = self.problem_type or PROBLEMS["class" if n > 1 else "number"]
         return next(ours for ours, theirs in PROBLEMS.items() if theirs == problem)
 
@@ -103,17 +103,17 @@ class TheirConfig:
 def open_bert(
     tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[BertConfig, dict[str, Tensor], dict[str, Any]]:
-    """Config, tensors and facts of a folder, whoever wrote it."""
+    """Config, tensors and facts of a folder, ours or foreign."""
     theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
     tensors = {_new_name(name): tensor for name, tensor in tensors.items() if not BUFFERS.search(name)}
-    # Silent, as folders converted from the authors' own files are, it means a model with all heads or with none.
+    # Folders converted from the authors' files name no architecture: they have all pre-training heads or none.
     silent = PRETRAINING if "cls.predictions.bias" in tensors else ENCODER
     architecture = known_architecture(tree, ARCHITECTURES, silent, where=folder / CONFIG)
     prefix = "bert." if any(name.startswith("bert.") for name in tensors) else ""
     tied = {"cls.predictions.decoder.weight": prefix + WORDS, "cls.predictions.decoder.bias": "cls.predictions.bias"}
     tensors = without_copies(tensors, tied, where=folder)
     head = _Head.of(architecture, tensors, theirs)
-    if not head.pooler:  # kept by old files of heads that never look at it
+    if not head.pooler:  # old files keep it even if the head does not use it
         tensors = {name: tensor for name, tensor in tensors.items() if not POOLER.search(name)}
     c = theirs.ours()
     ours = to_ours(tensors, _names(c, theirs.vocab_size, head, prefix), where=folder)
@@ -133,26 +133,26 @@ def open_bert(
             facts["labels"] = [] if predicts == "number" else theirs.labels(head.n_labels)
             if predicts == "number" and head.n_labels != 1:
                 what = f'problem_type "regression" with {head.n_labels} outputs: jumok predicts one number'
-                hint = "a model with one output"
+                hint = "use a model with one output"
                 raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.outputs")
     return c, ours, facts
 
 
 def bert_obstacle(task: str, tensors: Iterable[str], tokenizer: Tokenizer, heads: Heads) -> str | None:
-    """Why there is no Hugging Face folder for a BERT with these tensors; None if there is."""
+    """Why a BERT with these tensors has no Hugging Face layout; None if it has one."""
     if class_of(heads, task, "bert") not in ARCHITECTURES:
         return f"transformers has no BERT whose task is {task}"
     if any(name.startswith("crf.") for name in tensors):
         return "transformers has no BERT with a CRF"
     if tokenizer.layout is not BERT:
-        return f"its vocabulary lacks BERT's special pieces ({', '.join(BERT.specials)})"
+        return f"its vocabulary lacks BERT's special tokens ({', '.join(BERT.specials)})"
     return None
 
 
 def to_bert(
     tensors: Mapping[str, Tensor], c: BertConfig, tokenizer: Tokenizer, facts: Mapping[str, Any], heads: Heads
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """config.json and the tensors, for `transformers` to open."""
+    """config.json and tensors for `transformers`."""
     kind = heads[facts["task"]["kind"]]["bert"]
     head = _Head(
         kind,
@@ -182,7 +182,7 @@ def to_bert(
         "torch_dtype": "float32",
     }
     if kind in (CLASSIFIER, TAGGER):
-        # They count outputs by their names, and a number has none.
+        # transformers counts outputs by their labels, and a number has none.
         labels = facts.get("labels") or [f"LABEL_{i}" for i in range(head.n_labels)]
         config["id2label"] = {str(i): label for i, label in enumerate(labels)}
         config["label2id"] = {label: i for i, label in enumerate(labels)}
@@ -194,17 +194,17 @@ def to_bert(
 
 @dataclass(frozen=True, slots=True)
 class _Head:
-    """What stands on the encoder."""
+    """The head on the encoder."""
 
     kind: str
-    """its class there; of masked words, the one that has the second objective, too"""
+    """its class in transformers; for masked words always the one with next-sentence prediction"""
     pooler: bool
     next_sentence: bool
     n_labels: int
 
     @classmethod
     def of(cls, architecture: str, tensors: Mapping[str, Tensor], theirs: TheirConfig) -> "_Head":
-        """By its class, and by what there is: masked-word models were saved with and without the second objective."""
+        """From its class and tensors: masked-word models come with and without next-sentence prediction."""
         kind = PRETRAINING if architecture == MASKED_WORDS else architecture
         next_sentence = kind == PRETRAINING and NEXT_SENTENCE in tensors
         match kind:
@@ -215,7 +215,7 @@ class _Head:
             case _:
                 pooler = kind in (CLASSIFIER, CHOICE)
         n_labels = len(theirs.id2label or tensors.get("classifier.bias", torch.empty(0)).flatten())
-        n_labels = {ANSWERS: len(START_AND_END), CHOICE: 1}.get(kind, n_labels)  # whatever id2label has
+        n_labels = {ANSWERS: len(START_AND_END), CHOICE: 1}.get(kind, n_labels)  # regardless of id2label
         return cls(kind, pooler, next_sentence, n_labels)
 
     @property
@@ -224,7 +224,7 @@ class _Head:
 
 
 def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
-    """`prefix` is what their names of the encoder begin with; ours have none where the encoder is the model."""
+    """`prefix` starts their encoder names; ours have none when the encoder is the whole model."""
     d, e = c.d_model, "" if head.kind == ENCODER else "bert."
     names = [
         Name(f"{e}embedding.weight", prefix + WORDS, (vocab, d)),
@@ -258,5 +258,5 @@ def _names(c: BertConfig, vocab: int, head: _Head, prefix: str) -> list[Name]:
 
 
 def _new_name(name: str) -> str:
-    """Files of the first years call a LayerNorm's weight and bias as its paper does."""
+    """Early files name a LayerNorm's weight and bias gamma and beta, as in its paper."""
     return re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name))

@@ -1,4 +1,4 @@
-"""JSON and safetensors of a model folder, whoever wrote it: read strictly, never executed."""
+"""JSON and safetensors of any model folder, read strictly and never executed."""
 
 import json
 import warnings
@@ -22,7 +22,7 @@ Theirs = TypeVar("Theirs")
 
 
 class ConvertedWarning(UserWarning):
-    """Weights are not kept in the precision that they came in."""
+    """Weights are converted from the precision they were stored in."""
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -33,7 +33,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        what = f"model folder cannot be read: {error}"
+        what = f"cannot read the model folder: {error}"
         raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
     if not isinstance(value, dict):
         raise CheckpointError("not a JSON object", where=path, code="checkpoint.unreadable")
@@ -41,31 +41,31 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_known(kind: type[Theirs], tree: dict[str, Any], *, where: Path) -> Theirs:
-    """The keys of a config from elsewhere that decide what is computed; it may have any number of others."""
+    """Read the keys of a foreign config that affect the computation; ignore all others."""
     names = {field.name for field in fields(kind)}  # type: ignore[arg-type]
     known = {name: value for name, value in tree.items() if name in names}
     return read_config(kind, known, what="the model's config", where=where, error=CheckpointError)
 
 
 def known_architecture(tree: dict[str, Any], known: Collection[str], silent: str, *, where: Path) -> str:
-    """The class of `transformers` that the weights were saved from; `silent` if config.json does not say."""
+    """The `transformers` class that the weights were saved from; `silent` if config.json names none."""
     named = tree.get("architectures") or [silent]
     name = str(named[0] if isinstance(named, list) else named)
     if name not in known:
         what = f'jumok has no model for the architecture "{name}"'
-        hint = f"one of {', '.join(known)}"
+        hint = f"use one of {', '.join(known)}"
         raise CheckpointError(what, where=where, hint=hint, code="checkpoint.unknown_architecture")
     return name
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
-    """All tensors, in one file or in several, as float32 if they are numbers with a fraction."""
+    """All tensors, from one file or several; floating-point ones as float32."""
     tensors: dict[str, Tensor] = {}
     for name in _weight_files(folder):
         try:
             tensors |= load_file(folder / name)
         except (SafetensorError, OSError) as error:
-            what = f"model cannot be read: {error}"
+            what = f"cannot read the weights: {error}"
             raise CheckpointError(what, where=folder / name, code="checkpoint.unreadable") from error
     others = {t.dtype for t in tensors.values() if t.is_floating_point() and t.dtype != torch.float32}
     if others:
@@ -73,9 +73,9 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
         warnings.warn(f"{folder}: weights in {names} are converted to float32", ConvertedWarning, stacklevel=2)
     tensors = {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
     for name, tensor in tensors.items():
-        if not tensor.sum().isfinite():  # one NaN or infinity is enough, and no other test is as fast
-            what = f"{name} has NaN or infinity among its weights"
-            hint = "weights of a training that did not diverge"
+        if not tensor.sum().isfinite():  # one NaN or infinity is enough, and no other check is as fast
+            what = f"{name} contains NaN or infinity"
+            hint = "use weights from a training run that did not diverge"
             raise CheckpointError(what, where=folder, hint=hint, code="checkpoint.not_finite")
     return tensors
 
@@ -87,23 +87,23 @@ def _weight_files(folder: Path) -> list[str]:
         places = read_json(folder / INDEX).get("weight_map")
         names = sorted(set(map(str, places.values()))) if isinstance(places, dict) else []
         for name in names:
-            # An index from elsewhere could name any file of this computer.
+            # A foreign index could name any file on this computer.
             if Path(name).name != name or not name.endswith(".safetensors"):
-                what = f'the index names a file that is no part of the folder: "{name}"'
-                hint = "file names without a path"
+                what = f'the index names a file that is not a .safetensors file in this folder: "{name}"'
+                hint = "use file names without a path"
                 raise CheckpointError(what, where=folder / INDEX, hint=hint, code="checkpoint.index")
         if names:
             return names
-        hint = '"weight_map": {tensor: file}'
+        hint = 'add "weight_map": {tensor: file}'
         raise CheckpointError("the index names no files", where=folder / INDEX, hint=hint, code="checkpoint.index")
     unsafe = sorted(path.name for pattern in UNSAFE for path in folder.glob(pattern))
     if unsafe:
         raise CheckpointError(
-            f"the weights are in {', '.join(unsafe[:3])}: to open such a file is to run what is in it",
+            f"the weights are in {', '.join(unsafe[:3])}: opening such a file can execute code",
             where=folder,
-            hint=f"{WEIGHTS}; where you trust the folder, its model class of transformers makes one:"
+            hint=f"use {WEIGHTS}; if you trust the folder, convert it with its transformers class:"
             " from_pretrained(folder).save_pretrained(folder, safe_serialization=True)",
             code="checkpoint.unsafe",
         )
-    hint = f"a folder with {WEIGHTS}"
-    raise CheckpointError("there are no weights", where=folder, hint=hint, code="checkpoint.no_weights")
+    hint = f"use a folder with {WEIGHTS}"
+    raise CheckpointError("the folder has no weights", where=folder, hint=hint, code="checkpoint.no_weights")

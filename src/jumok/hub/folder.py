@@ -1,7 +1,7 @@
 """RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists.
 
-Folders from elsewhere, of BERT, GPT-2 and Marian, are read as if jumok had written them: what they do not say of
-themselves is made up, and whatever jumok's models cannot express is refused.
+Foreign folders of BERT, GPT-2 and Marian are read as if jumok had written them: missing facts are filled in, and
+anything jumok's models cannot express is rejected.
 """
 
 from collections.abc import Callable
@@ -39,17 +39,17 @@ OPENERS: dict[str, Callable[..., tuple[ModelConfig, dict[str, Tensor], dict[str,
     "gpt2": open_gpt2,
     "marian": open_marian,
 }
-NO_LIMIT = 10**6  # for readers that want a number
+NO_LIMIT = 10**6  # for readers that require a number
 GENERATION, CARD = "generation_config.json", "README.md"
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """What a model folder holds."""
+    """The contents of a model folder."""
 
     config: ModelConfig
     tensors: dict[str, Tensor]
-    """under the names of jumok's own modules, tied ones once"""
+    """under the names of jumok's modules, tied ones once"""
     tokenizers: Tokenizers
     facts: dict[str, Any]
     """the key "jumok" of config.json: task, languages, decoding, version"""
@@ -61,17 +61,17 @@ class _StoredModel:
 
 
 def obstacle(model: ModelFolder, heads: Heads) -> str | None:
-    """Why `transformers` cannot open what jumok would write of a model; None if it can."""
+    """Why `transformers` could not open the model's folder; None if it can."""
     task, tokenizers = model.facts["task"]["kind"], model.tokenizers
     match model.config:
         case BertConfig():
             if model.facts.get("units", {}).get("capitals"):
-                return "its texts have marks of capitals, which no tokenizer there makes"
+                return "its texts have marks of capitals, which the tokenizers of transformers do not produce"
             return bert_obstacle(task, model.tensors, tokenizers.source, heads)
         case GptConfig():
             return gpt2_obstacle(task, heads)
         case TransformerConfig() as c:
-            two = "Marian has no two vocabularies" if tokenizers.source is not tokenizers.target else None
+            two = "Marian does not support two vocabularies" if tokenizers.source is not tokenizers.target else None
             return marian_obstacle(c) or two
         case _:
             return "transformers has no recurrent networks"
@@ -93,7 +93,7 @@ def write_model(folder: Path, model: ModelFolder, heads: Heads, *, card: str) ->
 
 
 def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """config.json and tensors as `transformers` has them, or as only jumok does."""
+    """config.json and tensors in the layout of `transformers`, or in jumok's own."""
     c, tokenizer = model.config, model.tokenizers.target
     if obstacle(model, heads) is None:
         match c:
@@ -107,13 +107,13 @@ def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], 
 
 
 def read_model(folder: Path, heads: Heads) -> ModelFolder:
-    """A folder of ours, or one from elsewhere; its task is the one that it names, or that its head is for."""
+    """Read a folder, ours or foreign; its task is the one it names, or the one its head is for."""
     tree = read_json(folder / CONFIG)
     own = _own_facts(tree, folder, heads) if "jumok" in tree else None
     kind = str(tree.get("model_type"))
     if own is None and kind not in OPENERS:
         what = f'jumok has no model of the type "{kind}"'
-        hint = f"one of {', '.join(OPENERS)}"
+        hint = f"use one of {', '.join(OPENERS)}"
         raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.unknown_model")
     c: ModelConfig | None = None
     tensors, facts = read_weights(folder), own or {}
@@ -136,11 +136,11 @@ def _own_facts(tree: dict[str, Any], folder: Path, heads: Heads) -> dict[str, An
     if not missing and not (isinstance(facts["task"], dict) and isinstance(facts["task"].get("kind"), str)):
         missing = ["task.kind"]
     if missing:
-        what = f'not a model that jumok wrote: model_type "{tree.get("model_type")}" without jumok.{missing[0]}'
+        what = f'not a model written by jumok: model_type "{tree.get("model_type")}" without jumok.{missing[0]}'
         raise CheckpointError(what, where=folder / CONFIG, code="checkpoint.not_ours")
     if (task := facts["task"]["kind"]) not in heads:
-        what = f'jumok has no task "{task}", which version {facts["version"]} is said to have trained this model for'
-        hint = nearest(task, heads) or f"a version of jumok that has it; this one has {', '.join(heads)}"
+        what = f'jumok has no task "{task}", for which version {facts["version"]} trained this model'
+        hint = nearest(task, heads) or f"use a version of jumok that has it; this one has {', '.join(heads)}"
         raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.unknown_task")
     return dict(facts)
 
@@ -158,24 +158,24 @@ def _own_config(facts: dict[str, Any], folder: Path) -> ModelConfig:
 
 
 def _still_true(own: dict[str, Any], said: dict[str, Any], kind: str, heads: Heads) -> bool:
-    """Whether jumok's facts agree with the rest of config.json: who trains our model on elsewhere keeps them in it."""
+    """Whether jumok's facts agree with the rest of config.json: training elsewhere leaves stale facts in it."""
     ours, theirs = own["task"]["kind"], said["task"]["kind"]
     same_task = all(own["task"].get(key) == value for key, value in said["task"].items())
-    if ours != theirs:  # two tasks may share a head: a network that writes does not say what
+    if ours != theirs:  # two tasks may share a head: generation looks the same for both
         same_task = class_of(heads, ours, kind) == class_of(heads, theirs, kind)
     return same_task and ("labels" not in said or own.get("labels", said["labels"]) == said["labels"])
 
 
 def _made_up_facts(facts: dict[str, Any], c: ModelConfig, tree: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """What jumok would have written of a folder from elsewhere."""
+    """The facts that jumok would have written for a foreign folder."""
     facts = {"version": __version__, **facts}
     translates = isinstance(c, TransformerConfig)
     if translates or isinstance(c, GptConfig):
         generation = read_json(folder / GENERATION) if (folder / GENERATION).exists() else {}
-        # Old folders say it in config.json.
+        # Old folders have these settings in config.json.
         facts["decode"] = decoding({**tree, **generation}, translates=translates)
         place = folder / (GENERATION if generation else CONFIG)
-        what = "how it decodes"
+        what = "the model's decoding config"
         read_config(DecodeConfig, facts["decode"], what=what, where=place, path="decode", error=CheckpointError)
     if translates:
         settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
@@ -184,7 +184,7 @@ def _made_up_facts(facts: dict[str, Any], c: ModelConfig, tree: dict[str, Any], 
 
 
 def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path) -> None:
-    """Weights mean nothing with another vocabulary."""
+    """Reject a tokenizer that does not match the weights."""
     target = tokenizers.target
     embedding = next((name for name in EMBEDDINGS if name in tensors), None)
     if embedding is None:
@@ -192,30 +192,30 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
     rows = tensors[embedding].shape[0]
     wrong = None
     if rows != target.vocab_size:
-        wrong = f"the tokenizer has {target.vocab_size} pieces, the model has embeddings for {rows}"
+        wrong = f"the tokenizer has {target.vocab_size} tokens, the model has embeddings for {rows}"
     elif ids := wrong_ids(target):
-        wrong = f"the tokenizer's ids are not those of the embeddings: {ids}"
+        wrong = f"the tokenizer's ids do not match the embeddings: {ids}"
     elif isinstance(c, BertConfig) and target.layout is not BERT:
-        wrong = f"the tokenizer lacks BERT's special pieces: {', '.join(BERT.specials)}"
+        wrong = f"the tokenizer lacks BERT's special tokens: {', '.join(BERT.specials)}"
     elif isinstance(c, GptConfig) and target.start_id != rows - 1:
-        # As GPT-2's does; jumok's GPT knows no vocabulary, and starts from its last row.
-        wrong = f"a text begins with piece {target.start_id} ({target.layout.start}), which is not the last one"
+        # Like GPT-2, jumok's GPT starts from the last row of its embeddings, whatever the vocabulary.
+        wrong = f"a text starts with token {target.start_id} ({target.layout.start}), which is not the last one"
     if wrong:
-        hint = "the tokenizer that the model was trained with"
+        hint = "use the tokenizer that the model was trained with"
         raise CheckpointError(wrong, where=folder, hint=hint, code="checkpoint.other_vocabulary")
 
 
 def model_folder(path: Path) -> Path:
-    """The model of a run, or a model folder itself; its files are those that were written."""
+    """The model folder of a run, or the folder itself, verified against its manifest."""
     folder = path / "model" if (path / "model").is_dir() else path
     if not (folder / "config.json").exists():
         unfinished = (path / "checkpoints").is_dir()
         raise CheckpointError(
-            "the run has not finished: there is no model yet" if unfinished else "no run and no model here",
+            "the run has not finished: it has no model yet" if unfinished else "not a run or model folder",
             where=path,
-            hint="run its `jumok train` command again to go on" if unfinished else "a folder that `jumok train` made",
+            hint="run its `jumok train` command again to resume" if unfinished else "pass a folder of `jumok train`",
             code="checkpoint.unfinished" if unfinished else "checkpoint.no_model",
         )
     if (folder / MANIFEST).exists():
-        verify_folder(folder)
+        verify_folder(folder, needs=[CONFIG, WEIGHTS])
     return folder

@@ -1,7 +1,7 @@
-"""How an output is chosen, as generation_config.json says it and as [decode] of a recipe does.
+"""Conversion between generation_config.json and a recipe's [decode].
 
-Where beams are compared, `transformers` divides a score by length ^ alpha and jumok, as Wu et al. 2016 do, by
-((5 + length) / 6) ^ alpha: the same alpha goes by either name, and means nearly the same.
+To compare beams, `transformers` divides a score by length ^ alpha, jumok, like Wu et al. 2016, by
+((5 + length) / 6) ^ alpha: alpha is carried over unchanged and means nearly the same.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ SAMPLING = ("temperature", "top_k", "top_p")
 def generation_config(
     decode: Mapping[str, Any], tokenizer: Tokenizer, *, max_length: int, translates: bool
 ) -> dict[str, Any]:
-    chosen: dict[str, Any] = {}  # nothing, of a folder from elsewhere that said nothing
+    chosen: dict[str, Any] = {}  # stays empty if a foreign folder had no settings
     match decode.get("method"):
         case "beam":
             chosen = {theirs: decode[ours] for ours, theirs in BEAMS.items() if ours in decode}
@@ -34,13 +34,13 @@ def generation_config(
             "bos_token_id": None,
             "forced_eos_token_id": tokenizer.end_id,
             "decoder_start_token_id": tokenizer.start_id,
-            "bad_words_ids": [[tokenizer.pad_id]],  # there it has a logit
+            "bad_words_ids": [[tokenizer.pad_id]],  # it has a logit in transformers
         }
     return {**ids, **chosen, "max_length": max_length}
 
 
 def decoding(tree: Mapping[str, Any], *, translates: bool) -> dict[str, Any]:
-    """The keys of [decode] that a generation_config.json decides; the others keep their defaults."""
+    """The keys of [decode] that a generation_config.json sets; the others keep their defaults."""
     found: dict[str, Any] = {}
     if tree.get("do_sample"):
         found = {"method": "sample", **{key: tree[key] for key in SAMPLING if tree.get(key) is not None}}
@@ -48,6 +48,6 @@ def decoding(tree: Mapping[str, Any], *, translates: bool) -> dict[str, Any]:
         found = {"method": "greedy"}
     elif tree.get("num_beams") is not None:
         found = {"method": "beam", **{o: tree[theirs] for o, theirs in BEAMS.items() if tree.get(theirs) is not None}}
-    if not translates and tree.get("max_new_tokens") is not None:  # ours count from the end of the source
+    if not translates and tree.get("max_new_tokens") is not None:  # ours is relative to the source length
         found["max_extra"] = tree["max_new_tokens"]
     return found

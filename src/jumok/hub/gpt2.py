@@ -1,6 +1,6 @@
 """GPT-2 as a Hugging Face folder.
 
-There a matrix is [in, out], transposed against ours, and one matrix gives queries, keys and values.
+Its matrices are [in, out], the transpose of ours, and queries, keys and values share one matrix.
 """
 
 import re
@@ -21,14 +21,14 @@ from jumok.models.gpt import GptConfig
 from jumok.text.tokenizer import Tokenizer
 
 ARCHITECTURES = ("GPT2LMHeadModel", "GPT2Model")
-BUFFERS = re.compile(r"\.attn\.(bias|masked_bias)$")  # the causal mask, as old files keep it
+BUFFERS = re.compile(r"\.attn\.(bias|masked_bias)$")  # the causal mask, in old files
 QKV = "self_attention.w_qkv"
 LINEAR = re.compile(r"\.w_\w+\.weight$")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TheirConfig:
-    """What config.json says of the network; where it is silent, the smallest GPT-2 is meant."""
+    """The network's settings in config.json; the defaults are the smallest GPT-2's."""
 
     vocab_size: Count = 50257
     n_positions: Count = 1024
@@ -47,11 +47,11 @@ class TheirConfig:
     def __post_init__(self) -> None:
         refused = []
         if self.activation_function not in ACTIVATIONS:
-            refused.append(f'activation_function: "{self.activation_function}" is none of {", ".join(ACTIVATIONS)}')
+            refused.append(f'activation_function: "{self.activation_function}" is not one of {", ".join(ACTIVATIONS)}')
         if not self.scale_attn_weights or self.scale_attn_by_inverse_layer_idx:
-            refused.append("scale_attn_weights: jumok scales attention by the square root of a head's width only")
+            refused.append("scale_attn_weights: jumok only scales attention by the square root of a head's width")
         if self.add_cross_attention:
-            refused.append("add_cross_attention: jumok's GPT attends to itself only (got true)")
+            refused.append("add_cross_attention: jumok's GPT has self-attention only (got true)")
         if self.n_embd % self.n_head:
             refused.append("n_embd: must be divisible by n_head")
         if refused:
@@ -74,12 +74,12 @@ class TheirConfig:
 def open_gpt2(
     tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[GptConfig, dict[str, Tensor], dict[str, Any]]:
-    """Config, tensors and facts of a folder, whoever wrote it."""
+    """Config, tensors and facts of a folder, ours or foreign."""
     known_architecture(tree, ARCHITECTURES, ARCHITECTURES[0], where=folder / CONFIG)
     theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
     c = theirs.ours()
     tensors = {name: tensor for name, tensor in tensors.items() if not BUFFERS.search(name)}
-    # The class with the head names its parts without the prefix too in the files that OpenAI's became.
+    # Files converted from OpenAI's omit the prefix even with the head.
     prefix = "transformer." if any(name.startswith("transformer.") for name in tensors) else ""
     tensors = without_copies(tensors, {"lm_head.weight": f"{prefix}wte.weight"}, where=folder)
     found = to_ours(tensors, _names(c, theirs.vocab_size, prefix), where=folder)
@@ -88,14 +88,14 @@ def open_gpt2(
 
 
 def gpt2_obstacle(task: str, heads: Heads) -> str | None:
-    """Why there is no Hugging Face folder for a GPT; None if there is."""
+    """Why a GPT has no Hugging Face layout; None if it has one."""
     return None if class_of(heads, task, "gpt") in ARCHITECTURES else f"transformers has no GPT-2 whose task is {task}"
 
 
 def to_gpt2(
     tensors: Mapping[str, Tensor], c: GptConfig, tokenizer: Tokenizer
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """config.json and the tensors, for `transformers` to open."""
+    """config.json and tensors for `transformers`."""
     config = {
         "model_type": "gpt2",
         "architectures": [ARCHITECTURES[0]],
@@ -140,7 +140,7 @@ def _names(c: GptConfig, vocab: int, prefix: str) -> list[Name]:
 
 
 def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Matrices as [out, in], and one for each of queries, keys and values."""
+    """Transpose matrices to [out, in] and split queries, keys and values."""
     found = {}
     for name, tensor in tensors.items():
         tensor = tensor.T if LINEAR.search(name) else tensor
@@ -151,7 +151,7 @@ def _apart(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _together(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """The way back."""
+    """The inverse of `_apart`."""
     found = {}
     for name, tensor in tensors.items():
         if re.search(r"\.w_[kv]\.", name):

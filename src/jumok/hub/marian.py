@@ -1,8 +1,8 @@
-"""The Transformer of the paper as a Marian folder.
+"""The paper's Transformer as a Marian folder.
 
-Marian's encoder-decoder is the paper's, with one difference: it keeps all sines of a position before all cosines,
-where the paper interleaves them. Since nothing else in the network knows one dimension of d_model from another, a
-fixed permutation of them turns one into the other.
+Marian's encoder-decoder is the paper's, with one difference: it puts all sines of a position before all cosines, where
+the paper interleaves them. Nothing else in the network distinguishes the dimensions of d_model, so a fixed permutation
+converts one into the other.
 """
 
 import re
@@ -32,7 +32,7 @@ POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positi
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TheirConfig:
-    """What config.json says of the network; where it is silent, transformers' defaults are meant."""
+    """The network's settings in config.json; the defaults are those of transformers."""
 
     vocab_size: Count = 58101
     decoder_vocab_size: Count | None = None
@@ -57,7 +57,7 @@ class TheirConfig:
     def __post_init__(self) -> None:
         refused = []
         if self.activation_function not in ACTIVATIONS:
-            refused.append(f'activation_function: "{self.activation_function}" is none of {", ".join(ACTIVATIONS)}')
+            refused.append(f'activation_function: "{self.activation_function}" is not one of {", ".join(ACTIVATIONS)}')
         for part in ("layers", "attention_heads", "ffn_dim"):
             encoder, decoder = getattr(self, f"encoder_{part}"), getattr(self, f"decoder_{part}")
             if encoder != decoder:
@@ -70,7 +70,7 @@ class TheirConfig:
         if not shared or self.decoder_vocab_size not in (None, self.vocab_size):
             refused.append("share_encoder_decoder_embeddings: source, target and output must share one matrix")
         if self.normalize_before or self.normalize_embedding or self.add_final_layer_norm:
-            refused.append("normalize_before: there must be a LayerNorm after each sub-layer and nowhere else")
+            refused.append("normalize_before: LayerNorm must be after each sub-layer and nowhere else")
         if not self.static_position_embeddings:
             refused.append("static_position_embeddings: positions must be sinusoidal (got false)")
         if self.d_model % 2 or self.d_model % self.encoder_attention_heads:
@@ -93,7 +93,7 @@ class TheirConfig:
 def open_marian(
     tree: dict[str, Any], tensors: Mapping[str, Tensor], folder: Path, heads: Heads
 ) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Any]]:
-    """Config, tensors and facts of a folder, whoever wrote it."""
+    """Config, tensors and facts of a folder, ours or foreign."""
     known_architecture(tree, ARCHITECTURES, ARCHITECTURES[0], where=folder / CONFIG)
     theirs = read_known(TheirConfig, tree, where=folder / CONFIG)
     c = theirs.ours()
@@ -102,7 +102,7 @@ def open_marian(
 
 
 def marian_obstacle(c: TransformerConfig) -> str | None:
-    """Which option of a Transformer Marian lacks; None if it has them all."""
+    """The options of a Transformer that Marian lacks; None if it has them all."""
     width = c.d_model / c.n_heads
     lacking = {
         'norm = "pre"': c.norm != "post",
@@ -114,7 +114,7 @@ def marian_obstacle(c: TransformerConfig) -> str | None:
         "an odd d_model": c.d_model % 2 != 0,
     }
     found = [option for option, lacks in lacking.items() if lacks]
-    return f"Marian has no {' and no '.join(found)}" if found else None
+    return f"Marian does not support {' or '.join(found)}" if found else None
 
 
 def fits_marian(c: TransformerConfig) -> bool:
@@ -137,14 +137,14 @@ def from_marian(
     for name in POSITIONS:
         table = tensors.pop(name, None)
         if table is not None and not _is_sinusoidal(table, c.d_model, order):
-            hint = "positions as in the paper"
+            hint = "use a model with the paper's sinusoidal positions"
             raise CheckpointError(f"{name} is not sinusoidal", where=where, hint=hint, code="checkpoint.positions")
     bias = tensors.pop(LOGITS_BIAS, torch.zeros(1, 1))
-    if bias.flatten()[:-1].count_nonzero():  # the last is that of <pad>, which is never predicted
+    if bias.flatten()[:-1].count_nonzero():  # the last belongs to <pad>, which is never predicted
         raise CheckpointError(
             f"{LOGITS_BIAS} is not zero: jumok's output layer is the embedding matrix and has no bias",
             where=where,
-            hint="a model that was trained without a bias of the output",
+            hint="use a model trained without an output bias",
             code="checkpoint.output_bias",
         )
     back = order.argsort()
@@ -211,7 +211,7 @@ def _is_sinusoidal(table: Tensor, d_model: int, order: Tensor) -> bool:
 
 
 def _permute(name: str, tensor: Tensor, order: Tensor) -> Tensor:
-    """Reorder the axes of a tensor (under our name) that run along d_model."""
+    """Permute the d_model axis of a tensor, given under our name."""
     if re.search(r"w_o\.|w_2\.|norm\.", name):  # writes into the residual stream
         return tensor[order].contiguous()
     if tensor.ndim == 2:  # reads from it, or is the embedding

@@ -1,4 +1,4 @@
-"""What a tensor is called there and here, and files in which every tensor is accounted for."""
+"""Tensor names in `transformers` and jumok; every tensor of a file must be accounted for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
-SHOWN = 5  # mistakes that a message names
+SHOWN = 5  # mistakes listed in a message
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A tensor as our module calls it and as their file does, with its shape there."""
+    """A tensor's name in our module and in their file, with its shape there."""
 
     ours: str
     theirs: str
@@ -40,7 +40,7 @@ def layer_norm(ours: str, theirs: str, d: int) -> list[Name]:
 
 
 def to_ours(tensors: Mapping[str, Tensor], names: Iterable[Name], *, where: Path) -> dict[str, Tensor]:
-    """Renamed; a missing, unknown or misshapen tensor is named as the file names it."""
+    """Rename tensors; report missing, unknown and misshapen ones under the file's names."""
     expected = {name.theirs: name for name in names}
     wrong = [f"{name} is missing" for name in expected if name not in tensors]
     wrong += [f"{name} is unknown" for name in tensors if name not in expected]
@@ -49,25 +49,25 @@ def to_ours(tensors: Mapping[str, Tensor], names: Iterable[Name], *, where: Path
         if tuple(tensor.shape) != shape:
             wrong.append(f"{name} has shape {list(tensor.shape)}, not {list(shape)}")
         elif not tensor.is_floating_point():
-            wrong.append(f"{name} holds {str(tensor.dtype).removeprefix('torch.')}, not fractions")
+            wrong.append(f"{name} has dtype {str(tensor.dtype).removeprefix('torch.')}, not a float type")
     if wrong:
         more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         raise CheckpointError(
             f"the weights do not fit config.json: {'; '.join(wrong[:SHOWN])}{more}",
             where=where,
-            hint="weights and config.json of one model",
+            hint="use weights and config.json of the same model",
             code="checkpoint.tensors",
         )
     return {name.ours: tensors[name.theirs] for name in expected.values()}
 
 
 def to_theirs(tensors: Mapping[str, Tensor], names: Sequence[Name]) -> dict[str, Tensor]:
-    assert tensors.keys() == {name.ours for name in names}, "the names are those of another model"
+    assert tensors.keys() == {name.ours for name in names}, "the names belong to another model"
     return {name.theirs: tensors[name.ours].contiguous() for name in names}
 
 
 def without_copies(tensors: Mapping[str, Tensor], copies: Mapping[str, str], *, where: Path) -> dict[str, Tensor]:
-    """Tied tensors once: a copy that a file also keeps, or keeps instead, has to say the same."""
+    """Keep tied tensors once; copies in the file, also ones that replace the original, must be equal."""
     kept = dict(tensors)
     for copy, original in copies.items():
         if copy not in kept:
@@ -75,9 +75,9 @@ def without_copies(tensors: Mapping[str, Tensor], copies: Mapping[str, str], *, 
         tensor = kept.pop(copy)
         if not torch.equal(kept.setdefault(original, tensor), tensor):
             raise CheckpointError(
-                f"{copy} is not {original}: jumok has one tensor for both",
+                f"{copy} differs from {original}: jumok has one tensor for both",
                 where=where,
-                hint="a model whose embeddings are tied",
+                hint="use a model with tied embeddings",
                 code="checkpoint.not_tied",
             )
     return kept

@@ -1,4 +1,4 @@
-"""The vocabulary of a model folder: tokenizer.json, or the vocab.txt that BERT came with before there was one."""
+"""The vocabulary of a model folder: tokenizer.json, or BERT's older vocab.txt."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> Non
     if target.layout is BERT and _model(target)["type"] == "WordPiece":
         pieces = target.pieces(range(target.vocab_size))
         (folder / WORDS).write_text("".join(f"{piece}\n" for piece in pieces), "utf-8")
-    # The class that takes tokenizer.json as it is; BERT's own would make the pipeline anew, with its own defaults.
+    # This class uses tokenizer.json unchanged; BERT's own would rebuild the pipeline with its own defaults.
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
     write_json(folder / SETTINGS, settings | _special_tokens(target))
 
@@ -35,7 +35,7 @@ def _special_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
     found: dict[str, Any] = {"unk_token": layout.unknown, "pad_token": layout.padding}
     if layout is BERT:
         names = ["input_ids", "token_type_ids", "attention_mask"]
-        # A user of BERT types [MASK] and means it.
+        # In BERT's input, [MASK] typed by a user is the special token.
         return found | {
             "cls_token": layout.start,
             "sep_token": layout.end,
@@ -44,7 +44,7 @@ def _special_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
         }
     if layout is GPT:
         found["bos_token"] = layout.start
-    # What a user types is text, there as here, even if it looks like a special token.
+    # User input is plain text in transformers too, even if it looks like a special token.
     return found | {"eos_token": layout.end, "split_special_tokens": True}
 
 
@@ -63,43 +63,42 @@ def read_tokenizers(folder: Path) -> Tokenizers:
     else:
         others = [name for name in OTHERS if (folder / name).exists()]
         raise CheckpointError(
-            f"the vocabulary is in {' and '.join(others)}, which jumok does not read" if others else f"no {JOINT}",
+            f"the vocabulary is in {' and '.join(others)}, which jumok cannot read" if others else f"no {JOINT}",
             where=folder,
-            hint=f"{JOINT}, which AutoTokenizer of transformers writes where it can:"
-            " from_pretrained(folder).save_pretrained(folder)",
+            hint=f"write {JOINT} with transformers: AutoTokenizer.from_pretrained(folder).save_pretrained(folder)",
             code="checkpoint.no_vocabulary",
         )
     return Tokenizers(joint, joint)
 
 
 def wrong_ids(tokenizer: Tokenizer) -> str | None:
-    """What is wrong with ids that are not 0, 1, 2 and so on, up to the number of the pieces."""
+    """Describe ids that are not 0, 1, 2 and so on up to the vocabulary size; None if they are."""
     n = tokenizer.vocab_size
     pieces = tokenizer.pieces(range(n))
-    if len(set(pieces)) == n:  # an id that no piece has would be said to be the unknown one's
+    if len(set(pieces)) == n:  # an unassigned id reads as the unknown token
         return None
     free = next(i for i, piece in enumerate(pieces) if piece == tokenizer.layout.unknown and i != tokenizer.unk_id)
     vocabulary = tokenizers.Tokenizer.from_str(tokenizer.to_json()).get_vocab()
-    beyond = [f'"{piece}" has {i}' for piece, i in sorted(vocabulary.items()) if i >= n]
-    return f"no piece has the id {free}, though there are {n}" + (f", and {beyond[0]}" if beyond else "")
+    beyond = [f'"{piece}" has id {i}' for piece, i in sorted(vocabulary.items()) if i >= n]
+    return f"there are {n} tokens but none has id {free}" + (f", and {beyond[0]}" if beyond else "")
 
 
 def _from_words(folder: Path) -> Tokenizer:
-    """BERT's own pipeline over the pieces of vocab.txt, one a line in the order of their ids."""
+    """BERT's own pipeline over the tokens of vocab.txt, one per line in id order."""
     path = folder / WORDS
     try:
         pieces = path.read_text("utf-8").removesuffix("\n").split("\n")
     except (OSError, ValueError) as error:
-        what = f"vocabulary cannot be read: {error}"
+        what = f"cannot read the vocabulary: {error}"
         raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
     settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
     if settings.get("do_basic_tokenize", True) is not True:
-        what = "do_basic_tokenize is off: words would be cut out of the text in another way than BERT's"
-        hint = f"a {JOINT} that says how"
+        what = "do_basic_tokenize is off: jumok only splits text into words as BERT does"
+        hint = f"add a {JOINT} with the right pre-tokenizer"
         raise CheckpointError(what, where=folder / SETTINGS, hint=hint, code="checkpoint.pretokenizer")
     if missing := [token for token in BERT.specials if token not in pieces]:
-        what = f"vocabulary lacks special pieces: {', '.join(missing)}"
-        hint = "the vocabulary that the model was trained with"
+        what = f"the vocabulary lacks special tokens: {', '.join(missing)}"
+        hint = "use the vocabulary that the model was trained with"
         raise CheckpointError(what, where=path, hint=hint, code="checkpoint.special_pieces")
     backend = tokenizers.Tokenizer(
         models.WordPiece(
@@ -112,7 +111,7 @@ def _from_words(folder: Path) -> Tokenizer:
     backend.normalizer = normalizers.BertNormalizer(
         clean_text=True,
         handle_chinese_chars=settings.get("tokenize_chinese_chars", True) is not False,
-        strip_accents=strip if isinstance(strip, bool) else None,  # None: where case is folded
+        strip_accents=strip if isinstance(strip, bool) else None,  # None: if lowercasing
         lowercase=settings.get("do_lower_case", True) is not False,
     )
     backend.pre_tokenizer = pre_tokenizers.BertPreTokenizer()

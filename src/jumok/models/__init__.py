@@ -1,1 +1,1 @@
-"""One paper, one file, its config above it; build.py makes a model from a config."""
+"""One file per paper, with its config; build.py builds a model from a config."""

@@ -1,4 +1,4 @@
-"""Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers": the encoder and how it is trained.
+"""Devlin et al. 2019, "BERT: Pre-training of Deep Bidirectional Transformers": the encoder and its pre-training.
 
 B batch, S positions, D d_model, V vocabulary. Masks are bool, True = may be attended to. A row may hold several texts
 one after the other, each with its own positions, if the mask keeps them apart.
@@ -18,11 +18,11 @@ from jumok.nn.transformer import Activation, Block, BodyConfig, Stack, activate
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BertConfig(BodyConfig):
-    """BASE of the paper; LARGE has 24 layers, d_model 1024, d_ff 4096 and 16 heads."""
+    """The paper's BASE; LARGE has 24 layers, d_model 1024, d_ff 4096 and 16 heads."""
 
     kind: Literal["bert"] = "bert"
     max_len: Count = 512
-    """positions there are"""
+    """maximum number of positions"""
     n_segments: Count = 2
     activation: Activation = "gelu"
     norm_eps: Positive = 1e-12
@@ -33,7 +33,7 @@ class BertConfig(BodyConfig):
 
 
 class Bert(nn.Module):
-    """Token, segment and position embeddings, summed; a stack of self-attention; what `[CLS]` says of the text."""
+    """The sum of token, segment and position embeddings, a self-attention stack, and a pooler over `[CLS]`."""
 
     def __init__(self, c: BertConfig, *, vocab: int, pooler: bool = True) -> None:
         super().__init__()
@@ -58,14 +58,14 @@ class Bert(nn.Module):
         states: MutableSequence[Tensor] | None = None,
         first_only: bool = False,
     ) -> Tensor:
-        """ids and segments [B, S]; mask [B, S] of what is there, or [B, S, S] of who sees whom; hidden [B, S, D].
+        """ids and segments [B, S], mask [B, S] or, for each position, [B, S, S]; returns hidden states [B, S, D].
 
-        Lists are filled with every layer's attention [B, H, S, S], and with the embeddings and every layer's output.
-        With `first_only`, hidden is that of `[CLS]` alone [B, 1, D], and the mask [B, S].
+        If given, `weights` gets every layer's attention [B, H, S, S], `states` the embeddings and every layer's output.
+        With `first_only`, only the state of `[CLS]` is returned [B, 1, D], and the mask must be [B, S].
         """
         if positions is None:
             positions = torch.arange(ids.shape[1], device=ids.device)
-        segments = segments.clamp(max=self.config.n_segments - 1)  # some are trained with one alone
+        segments = segments.clamp(max=self.config.n_segments - 1)  # some models have only one
         x = self.embedding(ids) + self.positions(positions) + self.segments(segments)
         sees = mask[:, None, None] if mask.ndim == 2 else mask[:, None]
         x = self.dropout(self.norm(x))
@@ -73,13 +73,13 @@ class Bert(nn.Module):
         return hidden
 
     def pool(self, first: Tensor) -> Tensor:
-        """The states of `[CLS]` [., D], made ready for a decision on the whole text: tanh(W h + b)."""
+        """Pool the states of `[CLS]` [., D] for a decision on the whole text: tanh(W h + b)."""
         assert self.pooler is not None
         pooled: Tensor = self.pooler(first).tanh()
         return pooled
 
     def first_looks(self, x: Tensor, mask: Tensor) -> Tensor:
-        """[B, S]: where `[CLS]` looks in the last layer, which reads x [B, S, D]; mean over heads; mask [B, S]."""
+        """[B, S]: attention of `[CLS]` in the last layer, whose input is x [B, S, D]; mean over heads; mask [B, S]."""
         last, found = self.stack.layers[-1], list[Tensor]()
         assert isinstance(last, Block)
         keys_values = last.self_attention.keys_values(x)
@@ -92,7 +92,7 @@ class Bert(nn.Module):
 
 
 class BertPretraining(nn.Module):
-    """Section 3.1: which word was masked, and does B follow A?"""
+    """Section 3.1: predict masked words, and whether B follows A."""
 
     def __init__(self, c: BertConfig, *, vocab: int, next_sentence: bool = True) -> None:
         super().__init__()
@@ -109,7 +109,7 @@ class BertPretraining(nn.Module):
         return hidden
 
     def transformed(self, hidden: Tensor) -> Tensor:
-        """What is projected onto the vocabulary, of the states [M, D] of masked positions and no others."""
+        """The output projection's input, from the states [M, D] of masked positions only."""
         out: Tensor = self.transform_norm(activate(self.transform(hidden), self.config.activation))
         return out
 
@@ -117,7 +117,7 @@ class BertPretraining(nn.Module):
         return self.transformed(hidden) @ self.projection.T + self.bias
 
     def follows(self, first: Tensor) -> Tensor:
-        """[., 2] from the states of `[CLS]`: B is what comes after A (0), or from elsewhere (1)."""
+        """Logits [., 2] from the states of `[CLS]`: B follows A (0), or comes from elsewhere (1)."""
         assert self.next_sentence is not None
         logits: Tensor = self.next_sentence(self.bert.pool(first))
         return logits
@@ -133,7 +133,7 @@ class BertPretraining(nn.Module):
 
 
 def initialise(module: nn.Module) -> None:
-    """Section A.2 and its released code: normal with standard deviation 0.02, biases zero."""
+    """Section A.2 and the released code: normal with standard deviation 0.02, biases zero."""
     if isinstance(module, nn.Linear | nn.Embedding):
         nn.init.normal_(module.weight, std=0.02)
     if isinstance(module, nn.Linear) and module.bias is not None:

@@ -1,4 +1,4 @@
-"""What stands on a pre-trained BERT (Devlin et al. 2019, section 4, Figure 4): one layer, and all is tuned together.
+"""Heads on a pre-trained BERT (Devlin et al. 2019, section 4, Figure 4): one layer, fine-tuned with the body.
 
 B batch, S positions, D d_model, L labels. Masks are bool, True = may be attended to.
 """
@@ -14,7 +14,7 @@ from jumok.nn.dropout import Dropout
 
 
 class BertClassifier(nn.Module):
-    """A label for a text or a pair of texts, from what `[CLS]` says; with one label, a number."""
+    """A label for a text or a pair of texts, from the state of `[CLS]`; with one label, a number."""
 
     def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
         super().__init__()
@@ -25,8 +25,8 @@ class BertClassifier(nn.Module):
         initialise(self.output)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
-        """Logits [B, L]. Given a list, the attention of `[CLS]` over the pieces [B, S] is appended."""
-        # The last two: what the last layer reads, and what it says.
+        """Logits [B, L]; if a list is given, the attention of `[CLS]` over the tokens [B, S] is appended."""
+        # The last two: the last layer's input and output.
         states: deque[Tensor] | None = None if weights is None else deque(maxlen=2)
         hidden = self.bert(ids, segments, mask, states=states, first_only=True)
         if weights is not None and states is not None:
@@ -42,7 +42,7 @@ class BertClassifier(nn.Module):
 class BertTagger(nn.Module):
     """A label for every position; with two labels, the start and the end of an answer.
 
-    With a CRF the logits are its emissions; at which positions there are tags, only the task knows.
+    With a CRF the logits are its emissions; only the task knows which positions have tags.
     """
 
     def __init__(self, c: BertConfig, *, vocab: int, n_labels: int, crf: bool = False) -> None:
@@ -67,12 +67,12 @@ class BertTagger(nn.Module):
 class BertRelation(nn.Module):
     """Wu & He 2019, "Enriching Pre-trained Language Model with Entity Information for Relation Classification".
 
-    From H_0, the state of `[CLS]`, and those of the pieces of two entities, which share their weights, Eq. 1 to 5:
+    From H_0, the state of `[CLS]`, and the states of two entities' tokens, which share weights, Eq. 1 to 5:
 
         H'_0 = W_0 tanh(H_0) + b_0      H'_k = W_1 tanh(mean of entity k's H_t) + b_1,  k = 1, 2
         logits = W_3 [H'_0 ; H'_1 ; H'_2] + b_3
 
-    with dropout before each of the layers.
+    with dropout before each layer.
     """
 
     def __init__(self, c: BertConfig, *, vocab: int, n_labels: int) -> None:
@@ -87,7 +87,7 @@ class BertRelation(nn.Module):
             initialise(layer)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, head: Tensor, tail: Tensor) -> Tensor:
-        """head and tail [B, S] are True at the pieces of an entity, of which there is at least one; logits [B, L]."""
+        """head and tail [B, S] are True at the tokens of an entity, at least one each; logits [B, L]."""
         h = self.bert(ids, segments, mask)
         pieces = torch.stack([head, tail], dim=1).to(h.dtype)
         means = pieces @ h / pieces.sum(dim=-1, keepdim=True)  # [B, 2, D]

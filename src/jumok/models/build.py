@@ -1,4 +1,4 @@
-"""The one place that makes a model from its config."""
+"""Build a model from its config."""
 
 from jumok.models.bert import Bert, BertConfig, BertPretraining
 from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger

@@ -1,17 +1,17 @@
-"""Peters et al. 2018, ELMo: two language models that read towards each other, whose layers are features of a word.
+"""Peters et al. 2018, ELMo: a forward and a backward language model whose layers are features of a word.
 
-Section 3.1. LSTMs that read forwards and others that read backwards say the same words; they share the embeddings x
-and the softmax, and nothing in between:
+Section 3.1. Forward and backward LSTMs predict the same words; they share the embeddings x and the softmax, and nothing
+in between:
 
     sum_k log p(w_k | w_1 .. w_{k-1})  +  log p(w_k | w_{k+1} .. w_N)
 
-Section 3.2. A task gets a mixture (features.py) of L + 1 layers, h_{k,0} = [x_k ; x_k], h_{k,j} = [forward ; backward].
+Section 3.2. A task uses a mixture (features.py) of L + 1 layers, h_{k,0} = [x_k ; x_k], h_{k,j} = [forward ; backward].
 
-The paper makes x of characters so that no word is unknown to it; a vocabulary of pieces knows all words as it is.
+The paper builds x from characters so that no word is unknown; sub-word tokens cover all words anyway.
 
-The words stand between two starts. Where w_k is predicted, neither direction has read it; in its features both have:
+The words are between two start tokens. When w_k is predicted, neither direction has read it; in its features both have:
 
-    place            0        1     ...   k     ...   N       N + 1
+    position         0        1     ...   k     ...   N       N + 1
                      <pad>    w_1   ...   w_k   ...   </s>    <pad>
     predicting w_k   forward has read 0 .. k - 1, backward N + 1 .. k + 1
     features of w_k  forward has read 0 .. k,     backward N + 1 .. k
@@ -33,24 +33,24 @@ from jumok.nn.recurrent import Packing, RecurrentLayer, State
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ElmoConfig:
-    """Two LSTM language models, one for each direction, as wide as the paper's are after their projection."""
+    """Two LSTM language models, one per direction, as wide as the paper's after projection."""
 
     kind: Literal["elmo"] = "elmo"
     d_embedding: Count = 512
     d_hidden: Count = 512
-    """width of the state of each direction"""
+    """state width of each direction"""
     n_layers: Count = 2
-    """of each direction"""
+    """layers per direction"""
     dropout: Share = 0.1
-    """on what each layer reads, and on what is predicted from"""
+    """on each layer's input, and before the output projection"""
 
     def __post_init__(self) -> None:
         if self.d_embedding != self.d_hidden:
-            raise ValueError("d_embedding must be d_hidden: embeddings are mixed with states, and are the softmax too")
+            raise ValueError("d_embedding must equal d_hidden: embeddings mix with states and are tied to the softmax")
 
     @property
     def d_model(self) -> int:
-        """The width, under the name that the schedules of the Transformer know it by."""
+        """The width, named as the Transformer's learning-rate schedule expects."""
         return self.d_hidden
 
     @property
@@ -63,7 +63,7 @@ class ElmoConfig:
 
 
 class Direction(nn.Module):
-    """LSTM layers that read one way; from the second on, what a layer read is added to what it says (section 3.4)."""
+    """LSTM layers in one direction, with a residual connection from the second layer on (section 3.4)."""
 
     def __init__(self, c: ElmoConfig, *, backward: bool) -> None:
         super().__init__()
@@ -75,16 +75,16 @@ class Direction(nn.Module):
         return [layer.zeros(rows) for layer in self._layers()]
 
     def forward(self, x: Tensor, sizes: list[int]) -> list[Tensor]:
-        """x [N, H], packed; what each layer says about all words, [N, H]."""
-        said = []
+        """x [N, H], packed; returns each layer's output for all words, [N, H]."""
+        outputs = []
         for i, layer in enumerate(self._layers()):
             h, _ = layer.unroll(self.dropout(x), sizes, layer.zeros(sizes[0]), backward=self.backward)
             x = x + h if i else h
-            said.append(x)
-        return said
+            outputs.append(x)
+        return outputs
 
     def step(self, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]]:
-        """x [B, H]: one more word."""
+        """Read one more word, x [B, H]."""
         after = []
         for i, layer in enumerate(self._layers()):
             after.append(layer.step(x, states[i]))
@@ -97,7 +97,7 @@ class Direction(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class ElmoState:
-    """What has been read forwards so far, as a value: rows can be picked, dropped and repeated."""
+    """State of the forward language model; rows can be selected, dropped and repeated."""
 
     layers: list[State]
 
@@ -106,9 +106,9 @@ class ElmoState:
 
 
 class Elmo(nn.Module):
-    """Embeddings, the layers of both directions, and the embeddings again as the output of both.
+    """Embeddings, the layers of both directions, and the embeddings again as the output layer of both.
 
-    The last id of the vocabulary is `<pad>` and the start; its embedding stays zero, and it is never predicted.
+    The last id of the vocabulary is `<pad>`, also the start token; its embedding stays zero, and it is never predicted.
     """
 
     def __init__(self, c: ElmoConfig, *, vocab: int) -> None:
@@ -124,7 +124,7 @@ class Elmo(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """ids [B, S] with their ends; of both directions the states [B, S, H] from which the same ids are predicted."""
+        """ids [B, S] with their ends; returns each direction's states [B, S, H], from which these ids are predicted."""
         x, packing = self._between_starts(ids, mask), Packing.of(mask.sum(dim=1), ids.shape[1])
         before = self.forwards(packing.pack(x[:, :-2]), packing.sizes)[-1]
         after = self.backwards(packing.pack(x[:, 2:]), packing.sizes)[-1]
@@ -138,7 +138,7 @@ class Elmo(nn.Module):
         h, shape = [torch.cat([x[:, 1:-1], x[:, 1:-1]], dim=-1)], x[:, 1:].shape
         for before, after in zip(forwards, backwards, strict=True):
             ways = packing.unpack(before, shape)[:, 1:], packing.unpack(after, shape)[:, :-1]
-            h.append(torch.cat(ways, dim=-1) * mask[..., None])  # after the end the start has a state too
+            h.append(torch.cat(ways, dim=-1) * mask[..., None])  # the start after the end has a state too
         return h
 
     def start(self, rows: int) -> ElmoState:
@@ -147,7 +147,7 @@ class Elmo(nn.Module):
     def step(
         self, tokens: Tensor, state: ElmoState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, ElmoState]:
-        """tokens [B] in, logits [B, V - 1] of the next one out: the forward language model writes."""
+        """Map tokens [B] to logits [B, V - 1] of the next token, with the forward language model."""
         hidden, layers = self.forwards.step(self.embedding(tokens), state.layers)
         return self.logits(hidden), ElmoState(layers)
 
@@ -157,13 +157,13 @@ class Elmo(nn.Module):
 
     @property
     def projection(self) -> Tensor:
-        """[V - 1, H]: the output matrix of both directions, which is the embeddings without `<pad>`."""
+        """[V - 1, H]: the output matrix of both directions, the embeddings without `<pad>`."""
         return self.embedding.weight[:-1]
 
     def logits(self, hidden: Tensor) -> Tensor:
         return hidden @ self.projection.T
 
     def _between_starts(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """[B, S + 2, H]: the embeddings, one start before the words and nothing but starts after them."""
+        """[B, S + 2, H]: the embeddings, with one start before the words and only starts after them."""
         x: Tensor = self.embedding(F.pad(ids.masked_fill(~mask, self.start_id), (1, 1), value=self.start_id))
         return x

@@ -1,7 +1,7 @@
-"""A trained model that stays as it is and gives the states of its layers to another: the feature-based approach.
+"""The feature-based approach: a frozen trained model supplies the states of its layers to another.
 
-Peters et al. 2018, section 3.2, Eq. 1, of ELMo; Devlin et al. 2019, section 5.3, of BERT. The task has one mixture of
-its own of L + 1 layers, the embeddings h_{k,0} among them:
+Peters et al. 2018, section 3.2, Eq. 1, for ELMo; Devlin et al. 2019, section 5.3, for BERT. Each task learns its own
+mixture of L + 1 layers, including the embeddings h_{k,0}:
 
     features of word k = gamma sum_j softmax(s)_j h_{k,j}
 
@@ -35,7 +35,7 @@ class LayerMix(nn.Module):
 
 
 class Features(nn.Module):
-    """The body, given for good and without dropout, and the mixture of its layers that is learned."""
+    """The body, frozen and without dropout, and the learned mixture of its layers."""
 
     def __init__(self, c: FeaturesConfig, *, vocab: int, dropout: float) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ class Features(nn.Module):
         return self
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
-        """[B, S, width]; ELMo knows no segments."""
+        """Features [B, S, width]; ELMo ignores `segments`."""
         with torch.no_grad():
             if isinstance(self.body, Bert):
                 h: list[Tensor] = []

@@ -1,6 +1,6 @@
-"""Radford et al. 2018 and 2019, GPT: a Transformer that reads from left to right and says what comes next.
+"""Radford et al. 2018 and 2019, GPT: a left-to-right Transformer language model.
 
-The decoder of Vaswani et al. 2017 without anything to translate, LayerNorm before each sub-layer as in GPT-2.
+The decoder of Vaswani et al. 2017 without cross-attention, with LayerNorm before each sub-layer as in GPT-2.
 
 B batch, S positions, D d_model, V vocabulary.
 """
@@ -21,11 +21,11 @@ from jumok.nn.transformer import Activation, BodyConfig, Stack
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GptConfig(BodyConfig):
-    """The smallest GPT-2, which has the size of the first GPT."""
+    """The smallest GPT-2, the size of the first GPT."""
 
     kind: Literal["gpt"] = "gpt"
     max_len: Count = 1024
-    """positions there are"""
+    """maximum number of positions"""
     activation: Activation = "gelu_tanh"
     norm_eps: Positive = 1e-5
 
@@ -36,7 +36,7 @@ class GptConfig(BodyConfig):
 
 @dataclass(frozen=True, slots=True)
 class GptState:
-    """What has been read so far, as a value: rows can be picked, dropped and repeated."""
+    """State after the tokens read so far; rows can be selected, dropped and repeated."""
 
     past: list[KeysValues] | None
 
@@ -45,7 +45,7 @@ class GptState:
 
 
 class Gpt(nn.Module):
-    """Token and position embeddings, a stack that never looks ahead, and the embeddings again as output."""
+    """Token and position embeddings, a causal stack, and the embeddings again as output layer."""
 
     def __init__(self, c: GptConfig, *, vocab: int) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Gpt(nn.Module):
         self.stack = Stack(c.stack("pre"))
         self.apply(initialise)
         for name, weight in self.named_parameters():
-            # What writes into the residual stream starts smaller, by the number of those that do (GPT-2, section 2.3).
+            # Layers that write into the residual stream start smaller, by 1 / sqrt(their number) (GPT-2, section 2.3).
             if name.endswith(("w_o.weight", "w_2.weight")):
                 nn.init.normal_(weight, std=0.02 * (2 * c.n_layers) ** -0.5)
 
@@ -69,11 +69,11 @@ class Gpt(nn.Module):
         sees: Tensor | None = None,
         weights: list[Tensor] | None = None,
     ) -> Tensor:
-        """ids [B, S] beginning with the start; hidden states [B, S, D]. Padding stands to the right, out of sight.
-        A list is filled with every layer's attention [B, H, S, S].
+        """ids [B, S] beginning with the start; returns hidden states [B, S, D]. Padding is to the right, hidden by the
+        causal mask. If `weights` is a list, every layer's attention [B, H, S, S] is appended.
 
-        Where several texts go on from one beginning, each has its own positions [B, S], and sees [B, S, S] keeps them
-        apart.
+        For several continuations of one text, `positions` [B, S] numbers each from the text on, and `sees` [B, S, S]
+        keeps them apart.
         """
         s = ids.shape[1]
         x = self._embed(ids, self.positions(0, s) if positions is None else self.positions.embedding(positions))
@@ -87,7 +87,7 @@ class Gpt(nn.Module):
     def step(
         self, tokens: Tensor, state: GptState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, GptState]:
-        """tokens [B] in, logits [B, V] of the next one out."""
+        """Map tokens [B] to logits [B, V] of the next token."""
         read = 0 if state.past is None else state.past[0].k.shape[2]
         x = self._embed(tokens[:, None], self.positions(read, read + 1))
         hidden, past = self.stack(x, None, past=state.past)

@@ -1,4 +1,4 @@
-"""What a task asks of a network."""
+"""The head of a model."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,15 +6,15 @@ from typing import Literal
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Head:
-    """What a task asks of a network, and what stands on its body to answer that."""
+    """The head that a task needs on a model's body."""
 
     asks: Literal["text", "pieces", "entities", "words", "masked", "nothing"]
-    """one output for a text, one for every piece, one for two entities; the next word, or the words of a target; masked
-    words; or the states of the body"""
+    """one output per text, per token, or per pair of entities; the next word, or the words of a target; masked words;
+    or the body's states"""
     n_labels: int = 1
     crf: bool = False
-    """pieces: tags that follow each other"""
+    """pieces: a CRF over the tags"""
     next_sentence: bool = True
-    """masked: whether B follows A, too"""
+    """masked: also predict whether B follows A"""
     pooler: bool = True
-    """nothing: with the layer that makes the state of `[CLS]` ready for a decision"""
+    """nothing: with BERT's pooler over the state of `[CLS]`"""

@@ -1,8 +1,8 @@
-"""A recurrent network over one text: many words to one label, a label for every word, or every next word.
+"""Recurrent networks over one text: a label for the text, a label for every word, or every next word.
 
-Elman 1990 and its descendants (nn/recurrent.py) below; above them the last state, the mean of all states, or the
-attention of Yang et al. 2016, section 2.2, which tells which words decided. Words may come with features of a trained
-ELMo beside their embeddings (Peters et al. 2018, section 3.3).
+Elman 1990 and its descendants (nn/recurrent.py), pooled by the last state, the mean of all states, or the attention of
+Yang et al. 2016, section 2.2, which shows which words decided. Embeddings can be extended with features of a trained
+ELMo (Peters et al. 2018, section 3.3) or BERT.
 
 B batch, S positions, H d_hidden, L labels. Masks are bool, True = a real position.
 """
@@ -24,39 +24,39 @@ from jumok.nn.recurrent import Cell, Recurrent, State
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RnnConfig:
-    """A recurrent reader of one text."""
+    """A recurrent network over one text."""
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
     d_embedding: Count = 128
     d_hidden: Count = 128
-    """width of the state; reading both ways, half of it in each direction"""
+    """state width; if bidirectional, half of it in each direction"""
     n_layers: Count = 1
     bidirectional: bool = False
     dropout: Share = 0.3
-    """on embeddings, between layers, and on what is classified"""
+    """on embeddings, between layers, and before the output layer"""
     pool: Literal["last", "mean", "attention"] = "last"
-    """classification: what stands for the text: the last state, the mean of all, or their sum weighted by attention"""
+    """classification: represent the text by the last state, the mean of all, or their attention-weighted sum"""
     features: Annotated[FeaturesConfig, Field(discriminator="kind")] | None = None
-    """of a trained ELMo or BERT whose layers are read beside the embeddings; the recipe's `features` names its run, and
-    fills this in"""
+    """config of a trained ELMo or BERT whose layers extend the embeddings; filled in from the run that the recipe's
+    `features` names"""
 
     def __post_init__(self) -> None:
         if self.bidirectional and self.d_hidden % 2:
-            raise ValueError("d_hidden must be even when the text is read both ways: half of it in each direction")
+            raise ValueError("d_hidden must be even when the text is read in both directions: each gets half")
 
     @property
     def d_model(self) -> int:
-        """The width, under the name that the schedules of the Transformer know it by."""
+        """The width, named as the Transformer's learning-rate schedule expects."""
         return self.d_hidden
 
 
 class RnnReader(nn.Module):
     """Embeddings and recurrent layers; the last id of the vocabulary is `<pad>`, whose embedding stays zero.
 
-    With the features of a trained model of the same vocabulary, what is read is [embedding ; features]: that model is
-    frozen and part of this one, the mixture of its layers is learned. It has seen the whole text: nothing for a
-    language model.
+    With features of a trained model of the same vocabulary, the input is [embedding ; features]: that model is part of
+    this one and frozen, the mixture of its layers is learned. Features depend on the whole text, so a language model
+    cannot use them.
     """
 
     def __init__(self, c: RnnConfig, *, vocab: int) -> None:
@@ -73,8 +73,8 @@ class RnnReader(nn.Module):
         )
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """The states of all positions [B, S, H], zero at padding, and the last ones [B, H]; segments are for BERT's
-        features, and not looked at otherwise."""
+        """Return the states of all positions [B, S, H], zero at padding, and the last ones [B, H]; only BERT's
+        features use `segments`."""
         x = self.dropout(self.embedding(ids))
         if self.features is not None:
             x = torch.cat([x, self.features(ids, segments, mask)], dim=-1)
@@ -83,7 +83,7 @@ class RnnReader(nn.Module):
 
 
 class RnnClassifier(nn.Module):
-    """Many to one."""
+    """Many to one: a label for the text."""
 
     def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int) -> None:
         super().__init__()
@@ -94,9 +94,9 @@ class RnnClassifier(nn.Module):
         self.output = nn.Linear(c.d_hidden, n_labels)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
-        """ids [B, S]; logits [B, L]. Given a list, the attention over the words [B, S] is appended, if there is any.
+        """ids [B, S] to logits [B, L]; attention pooling appends its weights [B, S] if a list is given.
 
-        Of two texts, the end between them says which is which.
+        In a pair of texts, the end token between them marks the boundary.
         """
         states, last = self.reader(ids, segments, mask)
         match self.config.pool:
@@ -105,10 +105,10 @@ class RnnClassifier(nn.Module):
             case "mean":
                 pooled = states.sum(dim=1) / mask.sum(dim=1, keepdim=True)
             case "attention":
-                # u_j = tanh(U h_j + b) is compared with one learned vector: nothing asks but the score itself.
+                # u_j = tanh(U h_j + b) is compared with one learned vector: the query is zero.
                 assert self.score is not None
-                nobody = states.new_zeros(len(ids), 1, states.shape[-1])
-                attended = attend(self.score(nobody, self.score.keys(states)), states, mask[:, None])
+                no_query = states.new_zeros(len(ids), 1, states.shape[-1])
+                attended = attend(self.score(no_query, self.score.keys(states)), states, mask[:, None])
                 pooled = attended.context[:, 0]
                 if weights is not None:
                     weights.append(attended.weights[:, 0])
@@ -121,7 +121,7 @@ class RnnClassifier(nn.Module):
 
 
 class RnnTagger(nn.Module):
-    """Many to many, word by word; with a CRF (Huang et al. 2015) the logits are its emissions."""
+    """Many to many: a label for every word; with a CRF (Huang et al. 2015) the logits are its emissions."""
 
     def __init__(self, c: RnnConfig, *, vocab: int, n_labels: int, crf: bool = False) -> None:
         super().__init__()
@@ -144,7 +144,7 @@ class RnnTagger(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class RnnState:
-    """What has been read so far, as a value: rows can be picked, dropped and repeated."""
+    """State after the tokens read so far; rows can be selected, dropped and repeated."""
 
     layers: list[State]
 
@@ -153,7 +153,7 @@ class RnnState:
 
 
 class RnnLanguageModel(nn.Module):
-    """Many to many, one step ahead (Mikolov et al. 2010); input and output share their matrix if the widths agree."""
+    """Many to many: every next word (Mikolov et al. 2010); input and output share a matrix if the widths agree."""
 
     def __init__(self, c: RnnConfig, *, vocab: int) -> None:
         super().__init__()
@@ -164,8 +164,8 @@ class RnnLanguageModel(nn.Module):
         self.dropout = Dropout(c.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
-        """ids [B, S] beginning with `<pad>`; hidden states [B, S, H]."""
-        # Padding stands to the right of the words; the first position is the start, which looks like padding.
+        """ids [B, S] starting with `<pad>`; returns hidden states [B, S, H]."""
+        # Padding is to the right of the words; the start token in first position has the same id.
         mask = ids != self.start_id
         mask[:, 0] = True
         hidden: Tensor = self.dropout(self.reader(ids, torch.zeros_like(ids), mask)[0])
@@ -177,7 +177,7 @@ class RnnLanguageModel(nn.Module):
     def step(
         self, tokens: Tensor, state: RnnState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, RnnState]:
-        """tokens [B] in, logits [B, V - 1] of the next one out."""
+        """Map tokens [B] to logits [B, V - 1] of the next token."""
         hidden, layers = self.reader.layers.step(self.reader.embedding(tokens), state.layers)
         return self.logits(hidden), RnnState(layers)
 
@@ -187,7 +187,7 @@ class RnnLanguageModel(nn.Module):
 
     @property
     def projection(self) -> Tensor:
-        """[V - 1, H]: the output matrix, `<pad>` left out."""
+        """[V - 1, H]: the output matrix, without `<pad>`."""
         return self.reader.embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:

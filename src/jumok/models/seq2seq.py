@@ -1,8 +1,8 @@
-"""The recurrent encoder-decoder, without attention and with it.
+"""The recurrent encoder-decoder, with and without attention.
 
-Sutskever et al. 2014 (the last state is all that the decoder gets), Cho et al. 2014 (it gets it at every step),
-Bahdanau et al. 2015 (it looks back before each step), Luong et al. 2015 (it looks back after each step, everywhere or
-near one place).
+Sutskever et al. 2014 (the decoder starts from the encoder's last state), Cho et al. 2014 (it gets that state at every
+step), Bahdanau et al. 2015 (it attends to the source before each step), Luong et al. 2015 (it attends after each step,
+globally or within a window).
 
 B batch, S source positions, T target positions, H d_hidden, V vocabulary. Masks are bool, True = a real position.
 """
@@ -35,41 +35,41 @@ class Seq2SeqConfig:
     cell: Cell = "lstm"
     d_embedding: Count = 256
     d_hidden: Count = 256
-    """width of the state; an encoder that reads both ways has half of it in each direction"""
+    """state width; a bidirectional encoder has half of it in each direction"""
     n_layers: Count = 1
-    """layers of the encoder, and as many of the decoder"""
+    """layers of the encoder and of the decoder, each"""
     bidirectional: bool = False
     """the encoder reads the source in both directions"""
     reverse_source: bool = False
-    """the encoder reads the source from its end (Sutskever et al. 2014, section 3.3)"""
+    """the encoder reads the source backwards (Sutskever et al. 2014, section 3.3)"""
     feed_context: bool = False
-    """without attention: all steps of the decoder get the encoder's last state (Cho et al. 2014), not only the first"""
+    """without attention: every decoder step gets the encoder's last state (Cho et al. 2014), not only the first"""
     attention: Literal["none", "bahdanau", "luong"] = "none"
     score: Literal["dot", "general", "concat"] | None = None
-    """luong: how a state and a source position are compared; general if not given"""
+    """luong: how a state is compared with a source position; default general"""
     window: Literal["global", "local-m", "local-p"] = "global"
-    """luong: the whole source, around the step's own position, or around a predicted one"""
+    """luong: attend to the whole source, around the current position, or around a predicted one"""
     reach: Count = 10
-    """luong, local: positions on either side of the centre (D of the paper)"""
+    """luong, local: positions on either side of the centre (D in the paper)"""
     input_feeding: bool = False
-    """luong: the attentional state is part of the next step's input"""
+    """luong: feed the attentional state into the next step"""
     dropout: Share = 0.2
-    """on embeddings, between layers, and on what is projected onto the vocabulary"""
+    """on embeddings, between layers, and before the output projection"""
     tie_embeddings: Literal["all", "target", "none"] = "all"
-    """one matrix for source, target and output; for target and output; or three"""
+    """share one matrix among source, target and output; between target and output; or not at all"""
 
     def __post_init__(self) -> None:
         if self.bidirectional and self.d_hidden % 2:
-            raise ValueError("d_hidden must be even when the encoder is bidirectional: half of it in each direction")
+            raise ValueError("d_hidden must be even when the encoder is bidirectional: each direction gets half")
         if self.bidirectional and self.reverse_source:
-            raise ValueError("reverse_source means nothing to a bidirectional encoder, which reads both ways")
+            raise ValueError("reverse_source has no meaning for a bidirectional encoder, which reads both ways")
         if self.tie_embeddings != "none" and self.d_embedding != self.d_hidden:
-            raise ValueError('d_embedding must equal d_hidden, or tie_embeddings be "none"')
+            raise ValueError('d_embedding must equal d_hidden unless tie_embeddings = "none"')
         if self.feed_context and self.attention != "none":
-            raise ValueError('feed_context is for attention = "none": an attending decoder gets a context anyway')
+            raise ValueError('feed_context requires attention = "none": a decoder with attention gets a context anyway')
         for name, default in (("score", None), ("window", "global"), ("input_feeding", False)):
             if getattr(self, name) != default and self.attention != "luong":
-                raise ValueError(f'{name} is an option of attention = "luong", and attention is "{self.attention}"')
+                raise ValueError(f'{name} requires attention = "luong" (got "{self.attention}")')
 
     @property
     def attends(self) -> bool:
@@ -77,24 +77,24 @@ class Seq2SeqConfig:
 
     @property
     def d_model(self) -> int:
-        """The width, under the name that the schedules of the Transformer know it by."""
+        """The width, named as the Transformer's learning-rate schedule expects."""
         return self.d_hidden
 
     @property
     def longest(self) -> int | None:
-        """Positions that a sequence can have: no end."""
+        """Maximum sequence length: unlimited."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Seq2SeqState:
-    """What the decoder knows between two steps, as a value: rows can be picked, dropped and repeated."""
+    """The decoder's state between two steps; rows can be selected, dropped and repeated."""
 
     layers: list[State]
     memory: Tensor
-    """[B, S, H]: the encoder's states, in the order of the source"""
+    """[B, S, H]: the encoder's states, in source order"""
     keys: Tensor
-    """[B, S, .]: what scores are computed with"""
+    """[B, S, .]: attention keys"""
     mask: Tensor
     fed: Tensor
     """[B, H]: the last context (Bahdanau) or attentional state (Luong), or the encoder's last state (feed_context)"""
@@ -114,8 +114,8 @@ class Seq2SeqState:
 class Seq2Seq(nn.Module):
     """Encoder and decoder over token ids.
 
-    As in the Transformer, the last id of a vocabulary is `<pad>`: its embedding is the zero vector for good, a decoder
-    starts from it, and it is never predicted, so there are V - 1 logits.
+    As in the Transformer, the last id of a vocabulary is `<pad>`: its embedding stays zero, decoding starts
+    from it, and it is never predicted, so there are V - 1 logits.
     """
 
     def __init__(self, c: Seq2SeqConfig, *, source_vocab: int, target_vocab: int) -> None:
@@ -154,16 +154,16 @@ class Seq2Seq(nn.Module):
                 self.w_c = nn.Linear(2 * d, d)
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor, *, own: float = 0.0) -> Tensor:
-        """Teacher forcing: source [B, S], target [B, T] beginning with `<pad>`; hidden states [B, T, H].
+        """Teacher forcing: source [B, S], target [B, T] starting with `<pad>`; returns hidden states [B, T, H].
 
-        With scheduled sampling (Bengio et al. 2015) a share `own` of the inputs are not the target's words but
-        what the model itself would have said.
+        With scheduled sampling (Bengio et al. 2015), a share `own` of the inputs are the model's own predictions
+        instead of the target's words.
         """
         hidden, _ = self._decode(self.start(source, source_mask), target, own)
         return hidden
 
     def alignment(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor | None:
-        """[B, T, S]: the attention paid to the source at every step; None without attention."""
+        """[B, T, S]: attention to the source at every step; None without attention."""
         return self._decode(self.start(source, source_mask), target, 0.0)[1]
 
     def start(self, source: Tensor, source_mask: Tensor) -> Seq2SeqState:
@@ -176,7 +176,7 @@ class Seq2Seq(nn.Module):
         last = layers[-1][0]
         fed = last if self.config.feed_context else torch.zeros_like(last)
         if self.config.attention == "bahdanau":
-            # s_0 = tanh(W_s h_1), from the state of the backward reader, which has seen everything (section A.2.2).
+            # s_0 = tanh(W_s h_1), from the backward encoder's state, which has seen everything (section A.2.2).
             s_0 = self.w_s(last.chunk(2, dim=-1)[-1] if self.config.bidirectional else last).tanh()
             layers = [(s_0, *(torch.zeros_like(s_0) for _ in state[1:])) for state in layers]
         return Seq2SeqState(layers, memory, self.score.keys(memory), source_mask, fed, 0)
@@ -184,7 +184,7 @@ class Seq2Seq(nn.Module):
     def step(
         self, tokens: Tensor, state: Seq2SeqState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, Seq2SeqState]:
-        """tokens [B] in, logits [B, V - 1] of the next one out; the attention [B, S] is appended to a list if given."""
+        """Map tokens [B] to logits [B, V - 1] of the next token; append attention [B, S] if a list is given."""
         e = self.dropout(self.target_embedding(tokens))
         s, weights, state = self._step(e, state)
         if attention is not None and weights is not None:
@@ -197,7 +197,7 @@ class Seq2Seq(nn.Module):
 
     @property
     def projection(self) -> Tensor:
-        """[V - 1, H]: the output matrix, `<pad>` left out."""
+        """[V - 1, H]: the output matrix, without `<pad>`."""
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
@@ -210,7 +210,7 @@ class Seq2Seq(nn.Module):
         e = self.dropout(self.target_embedding(target))
         if c.feed_context:
             e = torch.cat([e, state.fed[:, None].expand(-1, target.shape[1], -1)], dim=-1)
-        # Padding stands to the right of the words; the first position is the start, which looks like padding.
+        # Padding is to the right of the words; the start token in first position has the same id.
         lengths = 1 + (target[:, 1:] != self.start_id).sum(dim=1)
         s, _ = self.decoder(e, lengths, state.layers)
         if c.attention == "none":
@@ -223,20 +223,20 @@ class Seq2Seq(nn.Module):
         weights: list[Tensor] = []
         for e in self.dropout(self.target_embedding(target)).unbind(dim=1):
             if own and steps:
-                said = self.dropout(self.target_embedding(self.logits(self._output(*steps[-1])).argmax(dim=-1)))
-                e = torch.where(torch.rand(len(e), 1, device=e.device) < own, said, e)
+                predicted = self.dropout(self.target_embedding(self.logits(self._output(*steps[-1])).argmax(dim=-1)))
+                e = torch.where(torch.rand(len(e), 1, device=e.device) < own, predicted, e)
             s, w, state = self._step(e, state)
             steps.append((s, state.fed, e))
             weights += [] if w is None else [w]
-        # What is projected onto the vocabulary is not needed on the way: it is computed for all steps together.
+        # The loop does not need the output projection's input: compute it for all steps at once.
         hidden = self._output(*(torch.stack(parts, dim=1) for parts in zip(*steps, strict=True)))
         return hidden, torch.stack(weights, dim=1) if weights else None
 
     def _step(self, e: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor | None, Seq2SeqState]:
-        """One position: the decoder's state [B, H], the attention [B, S], and what the next step needs."""
+        """One step: returns the decoder's state [B, H], the attention [B, S], and the state for the next step."""
         c, fed, weights = self.config, state.fed, None
         if c.attention == "bahdanau":
-            # Eqs. 4-6: s_{i-1} asks, c_i is part of the input of s_i.
+            # Eqs. 4-6: s_{i-1} is the query, c_i part of the input of s_i.
             attended = attend(self.score(state.layers[-1][0][:, None], state.keys), state.memory, state.mask[:, None])
             fed, weights = attended.context[:, 0], attended.weights[:, 0]
         s, layers = self.decoder.step(torch.cat([e, fed], dim=-1) if self.feeds else e, state.layers)
@@ -246,7 +246,7 @@ class Seq2Seq(nn.Module):
         return s, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
 
     def _output(self, s: Tensor, fed: Tensor, e: Tensor) -> Tensor:
-        """What is projected onto the vocabulary, from a step's state, what it left in `fed`, and its input."""
+        """The output projection's input, from a step's state, its `fed` and its embedding."""
         match self.config.attention:
             case "bahdanau":
                 # Section A.2.2: a maxout layer, t_k = max(t'_{2k-1}, t'_{2k}), with t' linear in s_i, c_i and y_{i-1}.
@@ -259,7 +259,7 @@ class Seq2Seq(nn.Module):
         return hidden
 
     def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
-        """Luong et al. 2015, section 3: states s [B, T, H], the first of them of step `state.t`, look at the source."""
+        """Luong et al. 2015, section 3: attend to the source from states s [B, T, H], the first at step `state.t`."""
         scores, mask = self.score(s, state.keys), state.mask[:, None]
         if self.config.window == "global":
             return attend(scores, state.memory, mask)
@@ -267,7 +267,7 @@ class Seq2Seq(nn.Module):
         if self.position is not None:
             centres = self.position(s, lengths)
             return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=True)
-        # Past the end of the source the window stays at its end, rather than to be empty.
+        # Beyond the end of the source the window stays at its last position instead of being empty.
         t = torch.arange(state.t, state.t + s.shape[1], device=s.device)
         centres = torch.minimum(t, lengths[:, None] - 1)
         return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=False)
@@ -287,7 +287,7 @@ def _embedding(vocab: int, width: int) -> nn.Embedding:
 
 
 def _reversed(lengths: Tensor, width: int) -> Tensor:
-    """[B, S]: each sentence's positions from its last word to its first; its end and padding stay where they are."""
+    """[B, S]: each sentence's positions from its last word to its first; its end and padding stay in place."""
     positions = torch.arange(width, device=lengths.device)
     last = lengths[:, None] - 2
     return torch.where(positions <= last, last - positions, positions)

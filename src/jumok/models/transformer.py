@@ -19,35 +19,35 @@ from jumok.nn.transformer import Activation, NormOrder, Stack, StackConfig
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TransformerConfig:
-    """The base model of the paper; `big` and every row of its Table 3 change some of these."""
+    """The paper's base model; `big` and the rows of Table 3 change some of these."""
 
     kind: Literal["transformer"] = "transformer"
     d_model: Count = 512
     d_ff: Count = 2048
     n_heads: Count = 8
     n_layers: Count = 6
-    """layers of the encoder, and as many of the decoder"""
+    """layers of the encoder and of the decoder, each"""
     d_k: Count | None = None
-    """width of a head's queries and keys; d_model / n_heads if not given"""
+    """width of a head's queries and keys; default d_model / n_heads"""
     d_v: Count | None = None
-    """width of a head's values; d_model / n_heads if not given"""
+    """width of a head's values; default d_model / n_heads"""
     dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of embedding and position"""
     activation: Activation = "relu"
-    """of the feed-forward networks: the paper's, or that of a model from elsewhere"""
+    """in the feed-forward networks; the paper has relu"""
     norm: NormOrder = "post"
     """LayerNorm after the residual sum (the paper) or before the sub-layer"""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     max_len: Count = 512
-    """positions there are when they are learned; sinusoidal ones never end"""
+    """maximum number of learned positions; sinusoidal ones are unlimited"""
     neighbourhood: Count | None = None
     """self-attention restricted to this many positions on either side"""
     tie_embeddings: Literal["all", "target", "none"] = "all"
-    """one matrix for source, target and output; for target and output; or three"""
+    """share one matrix among source, target and output; between target and output; or not at all"""
 
     def __post_init__(self) -> None:
         if self.d_model % self.n_heads and (self.d_k is None or self.d_v is None):
-            raise ValueError("d_model must be divisible by n_heads, or d_k and d_v be given")
+            raise ValueError("d_model must be divisible by n_heads unless d_k and d_v are given")
 
     @property
     def attends(self) -> bool:
@@ -55,7 +55,7 @@ class TransformerConfig:
 
     @property
     def longest(self) -> int | None:
-        """Positions that a sequence can have; None: no end."""
+        """Maximum sequence length; None: unlimited."""
         return self.max_len if self.positions == "learned" else None
 
     def stack(self, *, cross: bool) -> StackConfig:
@@ -75,7 +75,7 @@ class TransformerConfig:
 
 @dataclass(frozen=True, slots=True)
 class TransformerState:
-    """What the decoder knows between two steps, as a value: rows can be picked, dropped and repeated."""
+    """The decoder's state between two steps; rows can be selected, dropped and repeated."""
 
     memories: list[KeysValues]
     memory_mask: Tensor
@@ -91,7 +91,7 @@ class TransformerState:
 
 @dataclass(slots=True)
 class AttentionMaps:
-    """Every layer's weights, [B, H, T, S] each."""
+    """Every layer's attention weights, [B, H, T, S] each."""
 
     encoder: list[Tensor]
     decoder: list[Tensor]
@@ -101,8 +101,8 @@ class AttentionMaps:
 class Transformer(nn.Module):
     """Encoder and decoder over token ids.
 
-    The last id of a vocabulary is `<pad>`: its embedding is the zero vector for good, a decoder starts from it, and
-    it is never predicted, so there are V - 1 logits.
+    The last id of a vocabulary is `<pad>`: its embedding stays zero, decoding starts from it, and it is never
+    predicted, so there are V - 1 logits.
     """
 
     def __init__(self, c: TransformerConfig, *, source_vocab: int, target_vocab: int) -> None:
@@ -126,7 +126,7 @@ class Transformer(nn.Module):
         self.apply(self._initialise)
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
-        """Teacher forcing: source [B, S], target [B, T] beginning with `<pad>`; hidden states [B, T, D]."""
+        """Teacher forcing: source [B, S], target [B, T] starting with `<pad>`; returns hidden states [B, T, D]."""
         memory = self.encode(source, source_mask)
         return self.decode(memory, source_mask, target)
 
@@ -141,7 +141,7 @@ class Transformer(nn.Module):
     ) -> Tensor:
         t = target.shape[1]
         x = self._embed(self.target_embedding, self.target_positions, target, 0)
-        # Padding stands to the right of all real tokens, so the causal mask hides it from them too.
+        # Padding is to the right of all real tokens, so the causal mask hides it from them too.
         hidden: Tensor = self.decoder(
             x,
             self._restrict(causal_mask(t, t, device=target.device)[None, None], t),
@@ -159,9 +159,9 @@ class Transformer(nn.Module):
     def step(
         self, tokens: Tensor, state: TransformerState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, TransformerState]:
-        """tokens [B] in, logits [B, V - 1] of the next one out.
+        """Map tokens [B] to logits [B, V - 1] of the next token.
 
-        Given a list, the attention paid to the source, mean over layers and heads, [B, S], is appended to it.
+        If a list is given, the attention to the source [B, S], mean over layers and heads, is appended to it.
         """
         position = 0 if state.past is None else state.past[0].k.shape[2]
         x = self._embed(self.target_embedding, self.target_positions, tokens[:, None], position)
@@ -180,7 +180,7 @@ class Transformer(nn.Module):
         return self.logits(x[:, 0]), TransformerState(state.memories, state.memory_mask, past)
 
     def alignment(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
-        """[B, T, S]: the attention paid to the source at every step, mean over layers and heads."""
+        """[B, T, S]: attention to the source at every step, mean over layers and heads."""
         maps = AttentionMaps([], [], [])
         self.decode(self.encode(source, source_mask), source_mask, target, maps=maps)
         return torch.stack(maps.cross).mean(dim=(0, 2))
@@ -191,7 +191,7 @@ class Transformer(nn.Module):
 
     @property
     def projection(self) -> Tensor:
-        """[V - 1, D]: the output matrix, `<pad>` left out."""
+        """[V - 1, D]: the output matrix, without `<pad>`."""
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Tensors out of a model and into one, by name."""
+"""Reading and loading a model's tensors by name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +10,7 @@ from jumok.errors import CheckpointError
 
 
 def unique_tensors(module: nn.Module) -> dict[str, Tensor]:
-    """Named parameters and buffers, tied ones once, under their first name."""
+    """Named parameters and buffers; tied ones once, under their first name."""
     return {name: tensor.detach().cpu().contiguous() for name, tensor in _own_tensors(module).items()}
 
 
@@ -21,7 +21,7 @@ def _own_tensors(module: nn.Module) -> dict[str, Tensor]:
 
 
 def load_tensors(module: nn.Module, tensors: Mapping[str, Tensor], *, where: Path) -> None:
-    """Copy tensors in by name; a missing, unknown or misshapen one is named."""
+    """Copy tensors in by name; report missing, unknown and misshapen ones."""
     own = _own_tensors(module)
     wrong = [f"{name} is missing" for name in own if name not in tensors]
     wrong += [f"{name} is unknown" for name in tensors if name not in own]
@@ -34,7 +34,7 @@ def load_tensors(module: nn.Module, tensors: Mapping[str, Tensor], *, where: Pat
         raise CheckpointError(
             "weights do not fit the model: " + "; ".join(wrong[:5]) + (" ..." if len(wrong) > 5 else ""),
             where=where,
-            hint="the recipe and tokenizer that these weights were trained with",
+            hint="use the recipe and tokenizer that these weights were trained with",
             code="checkpoint.tensors",
         )
     with torch.no_grad():

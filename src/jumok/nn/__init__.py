@@ -1,1 +1,1 @@
-"""Equations that the papers share."""
+"""The layers that the papers share."""

@@ -1,7 +1,6 @@
 """Attention: a softmax over scores, a weighted sum of values.
 
-B batch, T query positions, S key positions, D d_model, H heads. One mask rule everywhere: bool, True = may be
-attended to.
+B batch, T query positions, S key positions, D d_model, H heads. Masks are bool, True = may be attended to.
 """
 
 from dataclasses import dataclass
@@ -15,14 +14,14 @@ from torch.nn import functional as F
 
 @dataclass(frozen=True, slots=True)
 class Attended:
-    """The context and the weights that made it."""
+    """A context and the attention weights that produced it."""
 
     context: Tensor
     weights: Tensor
 
 
 def attend(scores: Tensor, values: Tensor, mask: Tensor | None) -> Attended:
-    """Where attention ends, whatever made the scores; fused kernels have to equal it.
+    """The last step of every attention, and the reference for fused kernels.
 
         alpha = softmax(scores)      context = alpha values
 
@@ -60,7 +59,7 @@ class MultiHeadAttention(nn.Module):
 
         MultiHead(Q, K, V) = Concat(head_1 .. head_h) W^O      head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)
 
-    The heads' projections are slices of one matrix each. `keys_values` and the query are separate calls, so that a
+    The heads' projections are slices of one matrix each. `keys_values` and the query are separate calls, so a
     decoder projects its memory once and each new token once.
     """
 
@@ -79,10 +78,10 @@ class MultiHeadAttention(nn.Module):
     def forward(
         self, x: Tensor, memory: KeysValues, mask: Tensor | None, *, weights: list[Tensor] | None = None
     ) -> Tensor:
-        """x [B, T, D] asks, `memory` answers; mask broadcasts to [B, H, T, S].
+        """Attend from x [B, T, D] to `memory`; mask broadcasts to [B, H, T, S].
 
-        Given a list, the attention weights [B, H, T, S] are appended to it; otherwise a fused kernel that never
-        writes them down does the same sum.
+        If `weights` is a list, the attention weights [B, H, T, S] are appended to it; otherwise a fused kernel computes
+        the same result without storing them.
         """
         q = self._split(self.w_q(x))
         if weights is None:
@@ -101,7 +100,7 @@ class MultiHeadAttention(nn.Module):
 
 
 def causal_mask(t: int, s: int, *, device: torch.device) -> Tensor:
-    """[T, S]: the last T of S positions, each seeing itself and what came before."""
+    """[T, S]: the last T of S positions, each seeing itself and all earlier ones."""
     return torch.ones(t, s, dtype=torch.bool, device=device).tril(s - t)
 
 
@@ -112,10 +111,10 @@ def neighbourhood_mask(t: int, s: int, r: int, *, device: torch.device) -> Tenso
 
 
 def basic_self_attention(x: Tensor, mask: Tensor | None = None) -> Attended:
-    """Self-attention without a single weight: z_i = sum_j alpha_ij x_j with alpha_i = softmax_j(x_i . x_j).
+    """Self-attention without parameters: z_i = sum_j alpha_ij x_j with alpha_i = softmax_j(x_i . x_j).
 
-    x [B, S, D]. Every word is re-written as a mixture of the words that resemble it; multi-head attention adds what
-    can be learned: projections of x in three roles, several times side by side.
+    x [B, S, D]. Each word becomes a mixture of the words that resemble it. Multi-head attention adds learned
+    projections of x for its three roles, several times in parallel.
     """
     return attend(x @ x.transpose(-1, -2), x, mask)
 
@@ -145,7 +144,7 @@ class GeneralScore(DotScore):
 class AdditiveScore(nn.Module):
     """Bahdanau et al. 2015, Eq. 6: e_ij = v . tanh(W s_i + U h_j).
 
-    Luong's `concat`, v . tanh(W [s ; h]), is the same with W and U side by side. U h_j is computed once a sentence.
+    Luong's `concat`, v . tanh(W [s ; h]), is the same with W and U side by side. U h_j is computed once per sentence.
     """
 
     def __init__(self, d_query: int, d_memory: int, d_score: int) -> None:
@@ -160,7 +159,7 @@ class AdditiveScore(nn.Module):
 
     def forward(self, s: Tensor, keys: Tensor) -> Tensor:
         q, v = self.w(s), self.v.weight[0]
-        if q.shape[1] == 1:  # one step: small enough to be kept for its gradient
+        if q.shape[1] == 1:  # one step: small enough to keep for the gradient
             return _every_pair(q, keys) @ v
         scores: Tensor = _AdditiveScores.apply(q, keys, v)  # type: ignore[no-untyped-call]
         return scores
@@ -172,9 +171,9 @@ def _every_pair(q: Tensor, k: Tensor) -> Tensor:
 
 
 class _AdditiveScores(torch.autograd.Function):
-    """v . tanh(q_i + k_j), a few sentences at a time: their pairs are made, used in the cache, and made again backward.
+    """v . tanh(q_i + k_j), a few sentences at a time: their pairs fit in the cache and are recomputed in backward.
 
-    All pairs of a batch, [B, T, S, d], would be its largest tensor by far, and are never there together.
+    All pairs of a batch, [B, T, S, d], would be by far its largest tensor; they never exist at once.
     """
 
     FLOATS = 1 << 18
@@ -201,7 +200,7 @@ class _AdditiveScores(torch.autograd.Function):
 
 
 class PredictedPosition(nn.Module):
-    """Luong et al. 2015, Eq. 9: p_t = S sigmoid(v_p . tanh(W_p s_t)), where local-p looks at step t."""
+    """Luong et al. 2015, Eq. 9: p_t = S sigmoid(v_p . tanh(W_p s_t)), the centre of local-p's window at step t."""
 
     def __init__(self, d_query: int) -> None:
         super().__init__()
@@ -209,7 +208,7 @@ class PredictedPosition(nn.Module):
         self.v_p = nn.Linear(d_query, 1, bias=False)
 
     def forward(self, s: Tensor, lengths: Tensor) -> Tensor:
-        """s [B, T, D], lengths [B] of the sources; centres [B, T]."""
+        """s [B, T, D], source lengths [B]; returns centres [B, T]."""
         centres: Tensor = self.v_p(self.w_p(s).tanh())[..., 0].sigmoid() * lengths[:, None]
         return centres
 
@@ -217,10 +216,10 @@ class PredictedPosition(nn.Module):
 def attend_locally(
     scores: Tensor, values: Tensor, mask: Tensor, centres: Tensor, reach: int, *, bell: bool
 ) -> Attended:
-    """Luong et al. 2015, section 3.2: only positions within `reach` of each step's centre are attended to.
+    """Luong et al. 2015, section 3.2: attend only to positions within `reach` of each step's centre.
 
     scores [B, T, S], values [B, S, D], centres [B, T]. With `bell` (local-p) the weights are then multiplied, Eq. 10,
-    by exp(-(j - p_t)^2 / (2 sigma^2)) with sigma = reach / 2, through which the gradient reaches p_t.
+    by exp(-(j - p_t)^2 / (2 sigma^2)) with sigma = reach / 2, which lets the gradient reach p_t.
     """
     distance = torch.arange(scores.shape[-1], device=scores.device) - centres[..., None]
     attended = attend(scores, values, mask & (distance.detach().abs() <= reach))

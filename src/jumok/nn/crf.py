@@ -1,18 +1,18 @@
-"""Lafferty et al. 2001: a linear-chain CRF, as the layer over a network's scores of each tag at each position.
+"""Linear-chain CRF (Lafferty et al. 2001) over a network's tag scores at each position.
 
 Huang et al. 2015; Lample et al. 2016, section 2.2. A path y of tags is scored as a whole, not tag by tag:
 
     s(e, y)  = starts[y_1] + sum_t e_t[y_t] + sum_t transitions[y_{t-1}, y_t] + ends[y_T]
     p(y | e) = exp(s(e, y)) / Z      Z = sum_{y'} exp(s(e, y'))
 
-Z and the best path are found from left to right, because a path's future depends on its last tag alone:
+Z and the best path are computed left to right, because a path's future depends on its last tag alone:
 
-    alpha_t[j] = e_t[j] + log sum_i exp(alpha_{t-1}[i] + transitions[i, j])      all paths that end in j
-    beta_t[i]  = log sum_j exp(transitions[i, j] + e_{t+1}[j] + beta_{t+1}[j])   all that go on from i
-    delta_t[j] = e_t[j] + max_i (delta_{t-1}[i] + transitions[i, j])             the best that ends in j (Viterbi)
+    alpha_t[j] = e_t[j] + log sum_i exp(alpha_{t-1}[i] + transitions[i, j])      all paths ending in j
+    beta_t[i]  = log sum_j exp(transitions[i, j] + e_{t+1}[j] + beta_{t+1}[j])   all paths continuing from i
+    delta_t[j] = e_t[j] + max_i (delta_{t-1}[i] + transitions[i, j])             the best path ending in j (Viterbi)
 
-B batch, T positions, at least one, L tags. Masks are bool, True = a real position; these come first in their row, which
-may have none of them.
+B batch, T positions (at least one), L tags. Masks are bool, True = a real position; real positions come first in their
+row, which may have none.
 """
 
 import torch
@@ -20,23 +20,23 @@ from torch import Tensor, nn
 
 
 class Crf(nn.Module):
-    """Scores of tags that follow each other, of the first and of the last; each tag's own score e comes from below."""
+    """Transition, start and end scores; the network below supplies each tag's own score e."""
 
     def __init__(self, n_labels: int) -> None:
         super().__init__()
-        # At zero every order of tags is as good as any other and p(y | e) a softmax at each position: training begins
-        # where a tagger without a CRF does. There is no symmetry that noise would have to break.
+        # At zero, all tag orders are equally likely and p(y | e) is a softmax at each position: training starts where a
+        # tagger without a CRF does. There is no symmetry for noise to break.
         self.transitions = nn.Parameter(torch.zeros(n_labels, n_labels))
         self.starts = nn.Parameter(torch.zeros(n_labels))
         self.ends = nn.Parameter(torch.zeros(n_labels))
 
     def log_likelihood(self, e: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
-        """log p(tags | e), [B]; e [B, T, L], tags [B, T] with anything at padding. A row without a position has 0."""
+        """log p(tags | e), [B]; e [B, T, L], tags [B, T], arbitrary at padding. A row without positions gets 0."""
         log_z = (self._alphas(e, mask)[-1] + self.ends).logsumexp(dim=-1)
         return (self._score(e, tags.masked_fill(~mask, 0), mask) - log_z).masked_fill(~mask[:, 0], 0.0)
 
     def marginals(self, e: Tensor, mask: Tensor) -> Tensor:
-        """p(y_t = j | e), [B, T, L], zero at padding: exp(alpha_t + beta_t) / Z, which is their sum at any t."""
+        """p(y_t = j | e), [B, T, L], zero at padding: exp(alpha_t + beta_t) / Z, with Z its sum over tags at any t."""
         beta = self.ends.expand_as(e[:, 0])
         betas = [beta]
         for t in range(e.shape[1] - 1, 0, -1):
@@ -46,7 +46,7 @@ class Crf(nn.Module):
         return paths.softmax(dim=-1).masked_fill(~mask[..., None], 0.0)
 
     def best(self, e: Tensor, mask: Tensor) -> Tensor:
-        """The path of the highest score, [B, T]; at padding its last tag goes on."""
+        """The highest-scoring path, [B, T]; padding repeats its last tag."""
         delta, stay = self.starts + e[:, 0], torch.arange(e.shape[2], device=e.device)
         back = []
         for t in range(1, e.shape[1]):
@@ -67,7 +67,7 @@ class Crf(nn.Module):
         return self.starts[y[:, 0]] + at.sum(dim=1) + between.sum(dim=1) + self.ends[last]
 
     def _alphas(self, e: Tensor, mask: Tensor) -> list[Tensor]:
-        """alpha_1 .. alpha_T, [B, L] each; at padding the last real one goes on."""
+        """alpha_1 .. alpha_T, [B, L] each; padding repeats the last real one."""
         alphas = [self.starts + e[:, 0]]
         for t in range(1, e.shape[1]):
             alpha = (alphas[-1][:, :, None] + self.transitions).logsumexp(dim=1) + e[:, t]

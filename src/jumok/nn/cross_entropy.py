@@ -2,8 +2,8 @@
 
     logits = x W^T + b      q = (1 - eps) onehot(target) + eps / V      loss = - sum_v q_v log softmax(logits)_v
 
-Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4. The logits of a batch are its largest tensor by
-far. Here they exist for a few rows at a time, and the gradient (softmax - q) is made while they are in the cache.
+Szegedy et al. 2016, section 7; Vaswani et al. 2017, section 5.4. The logits of a batch are by far its largest
+tensor. Here they exist for a few rows at a time, and the gradient (softmax - q) is computed while they are in cache.
 """
 
 from typing import Any
@@ -61,8 +61,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def linear_cross_entropy(
     x: Tensor, weight: Tensor, targets: Tensor, *, bias: Tensor | None = None, smoothing: float = 0.0
 ) -> Tensor:
-    """The summed loss of x [N, D] against targets [N] under the projection weight [V, D]."""
-    if not torch.is_grad_enabled():  # which forward cannot see: gradients are never enabled inside it
+    """Summed loss of x [N, D] against targets [N] under the projection weight [V, D]."""
+    if not torch.is_grad_enabled():  # forward cannot check this: gradients are always disabled inside it
         x, weight, bias = x.detach(), weight.detach(), None if bias is None else bias.detach()
     total: Tensor = _LinearCrossEntropy.apply(x, weight, bias, targets, smoothing)  # type: ignore[no-untyped-call]
     return total

@@ -1,8 +1,8 @@
-"""Dropout (Srivastava et al. 2014) that does not wait for its random numbers.
+"""Dropout (Srivastava et al. 2014) with cheap random numbers.
 
 The CPU's own dropout draws one Bernoulli number per element and takes longer than the matrix product before it.
-Here one 64-bit draw serves four elements: a unit is dropped if its 16 bits fall below p, so the rate is exact to
-2^-16, and the masks remain a function of the generator's seed.
+Here one 64-bit draw serves four elements: a unit is dropped if its 16 bits are below p, so the rate is exact to
+2^-16, and the masks are still a function of the generator's seed.
 """
 
 import torch

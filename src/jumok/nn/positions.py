@@ -1,4 +1,4 @@
-"""Where in the sentence a token stands.
+"""Position encodings.
 
 PE(pos, 2i) = sin(pos / 10000^(2i/D))      PE(pos, 2i+1) = cos(pos / 10000^(2i/D))
 """
@@ -17,7 +17,7 @@ def sinusoids(start: int, stop: int, d_model: int, *, device: torch.device | Non
 
 
 class SinusoidalPositions(nn.Module):
-    """Go on past the longest sentence of training: rows beyond the table are computed when asked for."""
+    """Sinusoids for sequences of any length: rows beyond the table are computed on demand."""
 
     ROWS = 512
 
@@ -34,7 +34,7 @@ class SinusoidalPositions(nn.Module):
 
 
 class LearnedPositions(nn.Module):
-    """One trained vector per position (Table 3, row E); there are no more than were trained."""
+    """One trained vector per position (Table 3, row E), up to `max_len`."""
 
     def __init__(self, d_model: int, max_len: int) -> None:
         super().__init__()
@@ -43,5 +43,5 @@ class LearnedPositions(nn.Module):
 
     def forward(self, start: int, stop: int) -> Tensor:
         if stop > self.max_len:
-            raise ValueError(f"position {stop} asked of {self.max_len} learned positions")
+            raise ValueError(f"position {stop} is beyond the {self.max_len} learned positions")
         return self.embedding.weight[start:stop]

@@ -1,12 +1,12 @@
-"""Recurrent networks: a state that is carried from word to word.
+"""Recurrent networks: a state passed from word to word.
 
 Elman 1990; LSTM, Hochreiter & Schmidhuber 1997 with the forget gate of Gers et al. 2000; GRU, Cho et al. 2014.
 
-`step` is the papers' equations, one position at a time. `unroll` is the same sum for all positions of a batch: the
-input's share of the gates is one matrix product, each sentence takes part for as many steps as it has words, and the
-gradient is written out so that the weights' is one product too, instead of one a step.
+`step` implements the papers' equations for one position. `unroll` computes the same for all positions of a batch: the
+input's contribution to the gates is one matrix product, each sentence takes part for as many steps as it has words, and
+the hand-written backward pass computes the weights' gradient in one product instead of one per step.
 
-B sentences, S positions, N words of all sentences together, D width of the input, H width of the state.
+B sentences, S positions, N words in the batch, D input width, H state width.
 """
 
 from dataclasses import dataclass
@@ -20,12 +20,12 @@ from jumok.nn.dropout import Dropout
 Cell = Literal["elman", "lstm", "gru"]
 GATES: dict[Cell, int] = {"elman": 1, "lstm": 4, "gru": 3}
 
-# The gradient of what goes into tanh, g (1 - y^2), and into the sigmoid, g y (1 - y), each in one pass.
+# Gradients with respect to the inputs of tanh, g (1 - y^2), and sigmoid, g y (1 - y), each in one pass.
 tanh_gradient = torch.ops.aten.tanh_backward.grad_input
 sigmoid_gradient = torch.ops.aten.sigmoid_backward.grad_input
 
 State = tuple[Tensor, ...]
-"""(h,) or, of an LSTM, (h, c); [B, H] each"""
+"""(h,), or (h, c) for an LSTM; [B, H] each"""
 
 
 def elman_step(a: Tensor, b: Tensor, state: State) -> State:
@@ -62,31 +62,31 @@ STEPS = {"elman": elman_step, "lstm": lstm_step, "gru": gru_step}
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """The words of a batch in the order in which they are read: every sentence's first, every sentence's second, ...
+    """The words of a batch in reading order: every sentence's first, every sentence's second, ...
 
-    Sentences stand by length, longest first, so that those still going on at a step are the first rows of the state.
+    Sentences are sorted by length, longest first, so those still active at a step are the first rows of the state.
     """
 
     index: Tensor
-    """[N]: where each word stands in the flattened [B * S]"""
+    """[N]: index of each word in the flattened [B * S]"""
     sizes: list[int]
-    """sentences at each step"""
+    """active sentences at each step"""
     order: Tensor
-    """[B]: sentences by length"""
+    """[B]: sentences by length, longest first"""
 
     @staticmethod
     def of(lengths: Tensor, width: int) -> "Packing":
         order = lengths.argsort(descending=True, stable=True)
         steps = torch.arange(width, device=lengths.device)[:, None]
-        going_on = lengths[order] > steps  # [S, B]
-        return Packing((order * width + steps)[going_on], going_on.sum(dim=1).tolist(), order)
+        active = lengths[order] > steps  # [S, B]
+        return Packing((order * width + steps)[active], active.sum(dim=1).tolist(), order)
 
     def pack(self, x: Tensor) -> Tensor:
         """[B, S, D] to [N, D]."""
         return x.flatten(0, 1).index_select(0, self.index)
 
     def unpack(self, packed: Tensor, shape: torch.Size) -> Tensor:
-        """[N, H] to [B, S, H], zero where there is no word."""
+        """[N, H] to [B, S, H], zero at padding."""
         b, s = shape[:2]
         return packed.new_zeros(b * s, packed.shape[1]).index_copy(0, self.index, packed).view(b, s, -1)
 
@@ -105,7 +105,7 @@ class RecurrentLayer(nn.Module):
         self.cell: Cell = cell
         self.d_hidden = d_hidden
         self.w_x = nn.Linear(d_in, GATES[cell] * d_hidden)
-        # Only the GRU tells the two biases apart: its candidate has one inside the reset gate.
+        # Only the GRU needs both biases: its candidate has one inside the reset gate.
         self.w_h = nn.Linear(d_hidden, GATES[cell] * d_hidden, bias=cell == "gru")
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -(d_hidden**-0.5), d_hidden**-0.5)
@@ -118,15 +118,15 @@ class RecurrentLayer(nn.Module):
         return STEPS[self.cell](self.w_x(x), self.w_h(state[0]), state)
 
     def unroll(self, x: Tensor, sizes: list[int], state: State, *, backward: bool = False) -> tuple[Tensor, State]:
-        """x [N, D] packed; the states h of all words [N, H], and each sentence's last state, rows as in the packing."""
+        """x [N, D], packed; returns all words' states h [N, H] and each sentence's last state, in packing order."""
         h, *last = _Unrolled.apply(self.cell, self.w_x(x), self.w_h.weight, self.w_h.bias, sizes, backward, *state)  # type: ignore[no-untyped-call]
         return h, tuple(last)
 
 
 class Recurrent(nn.Module):
-    """Layers on top of each other, in one direction or both, with dropout between them.
+    """Stacked layers in one or both directions, with dropout in between.
 
-    In both directions each has half of the width, so that a state is [h forward ; h backward] of d_hidden together.
+    Two directions split d_hidden evenly, so a state is [h forward ; h backward].
     """
 
     def __init__(
@@ -145,7 +145,7 @@ class Recurrent(nn.Module):
         return [_join([way.zeros(rows) for way in ways]) for ways in self._layers()]
 
     def forward(self, x: Tensor, lengths: Tensor, states: list[State] | None = None) -> tuple[Tensor, list[State]]:
-        """x [B, S, D], of which each row has `lengths` real positions, at least one; outputs [B, S, H], last states."""
+        """x [B, S, D] with `lengths` real positions per row, at least 1; returns outputs [B, S, H] and last states."""
         packing = Packing.of(lengths, x.shape[1])
         y, last = packing.pack(x), []
         for i, ways in enumerate(self._layers()):
@@ -161,7 +161,7 @@ class Recurrent(nn.Module):
         return packing.unpack(y, x.shape), last
 
     def step(self, x: Tensor, states: list[State]) -> tuple[Tensor, list[State]]:
-        """x [B, D]: one more word, forwards."""
+        """Read one more word, x [B, D]; one direction only."""
         after = []
         for i, (way,) in enumerate(self._layers()):
             x = self.dropout(x) if i else x
@@ -178,7 +178,7 @@ def _join(states: list[State]) -> State:
 
 
 class _Unrolled(torch.autograd.Function):
-    """All steps of one layer, and their gradient."""
+    """All steps of one layer, with a hand-written gradient."""
 
     @staticmethod
     def forward(
@@ -193,7 +193,7 @@ class _Unrolled(torch.autograd.Function):
     ) -> tuple[Tensor, ...]:
         n, width = len(a), w.shape[1]
         spans, h = _spans(sizes, backward), [part.clone() for part in state]
-        # Of every word: its gates, the state before it and, as the cell needs it, one thing more.
+        # Saved for every word: its gates, the state before it, and whatever else the cell's gradient needs.
         gates, before = torch.empty_like(a), a.new_empty(n, width)
         extra = None if cell == "elman" else a.new_empty(n, width)
         cells = a.new_empty(n, width) if cell == "lstm" else None
@@ -235,8 +235,8 @@ class _Unrolled(torch.autograd.Function):
     def backward(ctx: Any, grad_out: Tensor, *grad_last: Tensor) -> tuple[Any, ...]:
         gates, before, extra, cells, w = ctx.saved_tensors
         width = w.shape[1]
-        grad_a = torch.empty_like(gates)  # of what the gates are functions of
-        grad_b = torch.empty_like(gates) if ctx.cell == "gru" else grad_a  # and of the state's share of it
+        grad_a = torch.empty_like(gates)  # with respect to the gates' pre-activations
+        grad_b = torch.empty_like(gates) if ctx.cell == "gru" else grad_a  # and the state's part of them
         dh, *rest = [grad.clone() for grad in grad_last]
         for at, k in reversed(ctx.spans):
             g, da, d = gates[at : at + k], grad_a[at : at + k], dh[:k]
@@ -278,7 +278,7 @@ class _Unrolled(torch.autograd.Function):
 
 
 def _spans(sizes: list[int], backward: bool) -> list[tuple[int, int]]:
-    """(first word, words) of each step, in the order of reading; sentences without a word at a step come last."""
+    """(first word, number of words) of each step, in reading order; steps without words are skipped."""
     spans, at = [], 0
     for size in sizes:
         if size:

@@ -1,6 +1,6 @@
-"""The stack of Vaswani et al. 2017, Figure 1: encoder, decoder and what BERT and GPT share with them.
+"""The stack of Vaswani et al. 2017, Figure 1, shared by encoder, decoder, BERT and GPT.
 
-One stack serves all: they differ by mask and by whether there is a memory to attend to, not by code.
+They differ in the mask and in whether there is a memory to attend to, not in code.
 """
 
 from collections.abc import MutableSequence
@@ -20,7 +20,7 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StackConfig:
-    """Sizes of one stack, in the paper's letters."""
+    """Sizes of one stack, in the paper's notation."""
 
     n_layers: int
     d_model: int
@@ -35,12 +35,12 @@ class StackConfig:
     activation: Activation = "relu"
     norm_eps: float = 1e-5
     attention_dropout: float = 0.0
-    """on the attention's weights, as in BERT and GPT"""
+    """on the attention weights, as in BERT and GPT"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BodyConfig:
-    """One stack over one text, as BERT and GPT have it; heads share d_model evenly, and positions are learned."""
+    """One stack over one text, as in BERT and GPT; heads split d_model evenly, and positions are learned."""
 
     d_model: Count = 768
     d_ff: Count = 3072
@@ -49,9 +49,9 @@ class BodyConfig:
     dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of the embeddings"""
     attention_dropout: Share = 0.1
-    """on the attention's weights; any at all keeps the CPU from its fused kernel"""
+    """on the attention weights; any value over 0 disables the fused kernel on the CPU"""
     max_len: Count
-    """positions there are"""
+    """maximum number of positions"""
     activation: Activation
     norm_eps: Positive
 
@@ -81,9 +81,9 @@ class BodyConfig:
 
 
 def activate(x: Tensor, activation: Activation) -> Tensor:
-    """max(0, x), or x Phi(x): exact as in BERT, or by the tanh formula as in GPT; or x sigmoid(x), also called swish.
+    """max(0, x); x Phi(x), exact as in BERT or by the tanh formula as in GPT; or x sigmoid(x), also called swish.
 
-    The last three are of Hendrycks & Gimpel 2016.
+    The last three are from Hendrycks & Gimpel 2016.
     """
     match activation:
         case "relu":
@@ -97,7 +97,7 @@ def activate(x: Tensor, activation: Activation) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, or another activation in place of the maximum."""
+    """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, or another activation instead of the maximum."""
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
@@ -111,10 +111,10 @@ class FeedForward(nn.Module):
 
 
 class Block(nn.Module):
-    """Self-attention, attention to a memory if there is one, and the feed-forward network.
+    """Self-attention, cross-attention if there is a memory, and a feed-forward network.
 
-    post-norm, the paper:   x = LayerNorm(x + Dropout(Sublayer(x)))
-    pre-norm, the option:   x = x + Dropout(Sublayer(LayerNorm(x)))
+    post-norm (the paper):  x = LayerNorm(x + Dropout(Sublayer(x)))
+    pre-norm (optional):    x = x + Dropout(Sublayer(LayerNorm(x)))
     """
 
     def __init__(self, c: StackConfig) -> None:
@@ -141,9 +141,9 @@ class Block(nn.Module):
         cross_weights: list[Tensor] | None = None,
         first_only: bool = False,
     ) -> tuple[Tensor, KeysValues]:
-        """x [B, T, D] and what came before it (`past`); returns the layer's output and its keys and values.
+        """Process x [B, T, D], which follows `past`; return the layer's output and its keys and values.
 
-        With `first_only` the output is that of the first position [B, 1, D], which looks at all of them.
+        With `first_only`, only the first position's output [B, 1, D] is computed; it still attends to all positions.
         """
         y = self._before(self.self_norm, x)
         present = self.self_attention.keys_values(y)
@@ -161,7 +161,7 @@ class Block(nn.Module):
         return self._after(self.feed_norm, x, y), present
 
     def remember(self, memory: Tensor) -> KeysValues:
-        """This layer's keys and values of an encoder's output."""
+        """This layer's keys and values for an encoder's output."""
         return self.cross_attention.keys_values(memory)
 
     def _before(self, norm: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -177,7 +177,7 @@ def _attention(c: StackConfig) -> MultiHeadAttention:
 
 
 class Stack(nn.Module):
-    """N layers that share nothing; with pre-norm a last LayerNorm, which post-norm has already done."""
+    """N layers with separate weights; pre-norm adds a final LayerNorm, which post-norm already has."""
 
     def __init__(self, c: StackConfig) -> None:
         super().__init__()
@@ -185,7 +185,7 @@ class Stack(nn.Module):
         self.final_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps) if c.norm == "pre" else nn.Identity()
 
     def memories(self, x: Tensor) -> list[KeysValues]:
-        """Each layer's keys and values of an encoder's output, projected once."""
+        """Each layer's keys and values for an encoder's output, projected once."""
         return [layer.remember(x) for layer in self.layers]  # type: ignore[operator]
 
     def forward(
@@ -201,9 +201,9 @@ class Stack(nn.Module):
         states: MutableSequence[Tensor] | None = None,
         first_only: bool = False,
     ) -> tuple[Tensor, list[KeysValues]]:
-        """Given a list, the input [B, T, D] and what each layer made of it are appended.
+        """Run all layers; append the input [B, T, D] and each layer's output to `states` if given.
 
-        With `first_only` nothing but the first position is asked for: the last layer is spared the others.
+        With `first_only`, the last layer computes the first position alone.
         """
         present = []
         for i, layer in enumerate(self.layers):

@@ -1,7 +1,7 @@
-"""Pictures from plain data: what a model looked at or found in a text, how a training went, BLEU by length.
+"""Pictures from plain data: attention, entities and relations, training curves, BLEU by length.
 
-PNG or SVG by the suffix. matplotlib is the extra `plot` and is imported when a picture is drawn. No window is opened
-and nothing of a user's matplotlib settings is read. Every `draw_…` writes its file and returns the figure.
+The suffix selects PNG or SVG. matplotlib is the extra `plot` and is imported when a picture is drawn. No window is
+opened, and the user's matplotlib settings are ignored. Every `draw_…` writes its file and returns the figure.
 """
 
 from jumok.picture.attention import draw_alignment, draw_words

@@ -1,4 +1,4 @@
-"""What a model looked at: a matrix of pieces, or a text whose words are the darker the more they weigh."""
+"""Pictures of attention: a matrix of tokens, or a text with its words shaded by weight."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Alignment(Protocol):
-    """What was read, what was written, and a row of weights over the one for each piece of the other."""
+    """Source and target tokens, and a row of weights over the source for each target token."""
 
     @property
     def source(self) -> Sequence[str]: ...
@@ -30,11 +30,10 @@ SHADES = ("white", "#6baed6", "#08306b")
 
 
 def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
-    """A row for each written piece, a column for each piece that was read, the darker the more it was looked at."""
+    """Draw a row for each target token and a column for each source token, darker for more attention."""
     source, target = ([_label(piece) for piece in pieces] for pieces in (alignment.source, alignment.target))
     with drawing(path, source + target) as figure:
-        # The axes have a fixed size in inches for each cell, and labels lie outside: however many there are, no label
-        # meets the next one.
+        # Each cell has a fixed size in inches and labels lie outside, so labels never overlap, however many there are.
         cell = 0.36 if max(len(source), len(target)) <= 30 else 0.29
         width, height = cell * len(source), cell * len(target)
         figure.set_size_inches(width, height)
@@ -47,7 +46,7 @@ def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
             vmax=most,
             aspect="auto",
             interpolation="nearest",
-            interpolation_stage="rgba",  # colours are found for each cell, not for each pixel
+            interpolation_stage="rgba",  # map colours per cell, not per pixel
         )
         axes.spines[:].set_visible(False)
         axes.set_xticks(range(len(source)), source, rotation=60, ha="left", rotation_mode="anchor")
@@ -55,10 +54,10 @@ def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
         axes.xaxis.set_label_position("top")
         axes.tick_params(top=True, labeltop=True, bottom=False, labelbottom=False, length=2)
         for label in axes.get_xticklabels():
-            if label.get_text() == END:  # it reads as one when it stands upright
+            if label.get_text() == END:  # readable only when upright
                 label.set(rotation=0, ha="center")
-        axes.set_xlabel("looked at", color="0.4", labelpad=8)
-        axes.set_ylabel("written", color="0.4")
+        axes.set_xlabel("attended to", color="0.4", labelpad=8)
+        axes.set_ylabel("output", color="0.4")
         right, bottom = len(source) - 0.5, len(target) - 0.5
         axes.vlines([i - 0.5 for i in range(len(source) + 1)], -0.5, bottom, color="0.9", linewidth=0.6)
         axes.hlines([i - 0.5 for i in range(len(target) + 1)], -0.5, right, color="0.9", linewidth=0.6)
@@ -74,14 +73,14 @@ def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
 
 
 def draw_words(words: Sequence[str], weights: Sequence[float], path: Path, *, title: str) -> "Figure":
-    """The text, wrapped, each word the darker the more it weighs; `title` says what came of it: positive 0.97."""
+    """Draw the wrapped text with its words shaded by weight; `title` is the prediction: positive 0.97."""
     shown = [visible(word) for word in words]
     with drawing(path, [*shown, title]) as figure:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.font_manager import FontProperties
         from matplotlib.patches import Rectangle
 
-        # All lengths in points. A word has a shade that is higher than any of its letters, so that a line is even.
+        # All lengths are in points. A word's box is taller than any letter, so that lines look even.
         size, gap, line = 13, 3.5, 24
         renderer = FigureCanvasAgg(figure).get_renderer()  # type: ignore[no-untyped-call]
         font = FontProperties(size=size)
@@ -110,7 +109,7 @@ def draw_words(words: Sequence[str], weights: Sequence[float], path: Path, *, ti
 
 
 def _label(piece: str) -> str:
-    """A piece as a person reads it: without marks, its end visible, not too long."""
+    """A readable token: without marks, the end of the text visible, not too long."""
     if piece == EOS:
         return END
     text = visible(piece.removeprefix(WORDPIECE_PREFIX).replace(SPACE, " ").strip()) or "␣"
@@ -125,6 +124,6 @@ def _shades() -> "Colormap":
 
 
 def _shade(share: float) -> tuple[tuple[float, ...], str]:
-    """The colour for a share of the darkest, and the ink that can be read on it."""
+    """The colour for a share of the darkest, and an ink that is legible on it."""
     red, green, blue, _ = (float(part) for part in _shades()(share))
     return (red, green, blue), "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.46 else "black"

@@ -1,4 +1,4 @@
-"""How a training went, and BLEU by length."""
+"""Training curves, and BLEU by length."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,15 +17,15 @@ ACCURACY, MAJORITY = "_accuracy", "_majority"
 
 
 def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float | None = None) -> "Figure":
-    """Training loss and every metric on dev against the step, from the events of a run (its events.jsonl).
+    """Plot the training loss and every dev metric by step, from the events of a run (its events.jsonl).
 
-    Of a pre-training it is the masked loss; `floor` is the unigram floor, below which context is used.
+    For pre-training it is the masked loss; `floor` is the unigram floor, below which the model uses context.
     """
     losses: dict[int, float] = {}
     scores: dict[str, dict[int, float]] = {}
     best: int | None = None
     name_of_loss = "loss"
-    for event in events:  # a run that went on from a checkpoint tells some steps again: the later word counts
+    for event in events:  # a resumed run may repeat steps: the later event counts
         if event["event"] == "step":
             parts = event.get("parts") or {}
             losses[event["step"]] = parts.get("masked", event["loss"])
@@ -36,7 +36,7 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
                 scores.setdefault(name, {})[event["step"]] = value
     if not losses:
         raise InputError(
-            "no training steps to draw", where=path, hint="the events of a run that has begun", code="input.empty"
+            "no training steps to draw", where=path, hint="pass the events of a started run", code="input.empty"
         )
     majorities = {name: scores.pop(name) for name in [*scores] if name.endswith(MAJORITY)}
     with drawing(path, list(scores)) as figure:
@@ -72,18 +72,18 @@ def draw_curves(events: Iterable[Mapping[str, Any]], path: Path, *, floor: float
                 _scale_logarithmically(axes)
         for empty in range(panels, rows * columns):
             others[empty - 1].remove()
-            [first, *others][empty - columns].tick_params(labelbottom=True)  # it stands at the bottom now
-        note = "" if best is None else f" (grey line: the best on dev, {best:,})"
+            [first, *others][empty - columns].tick_params(labelbottom=True)  # it is at the bottom now
+        note = "" if best is None else f" (grey line: best on dev, {best:,})"
         figure.supxlabel(f"step{note}", size=10)
     return figure
 
 
 def draw_bleu_by_length(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: Path) -> "Figure":
-    """BLEU with its 95 % interval by source length: of each run the entries `bleu_by_source_words` of scores.json."""
+    """Plot BLEU with its 95 % interval by source length, from each run's `bleu_by_source_words` in scores.json."""
     buckets = sorted({_bucket(score["name"], path) for scores in runs.values() for score in scores})
     if not buckets:
         raise InputError(
-            "no BLEU by source length to draw", where=path, hint="scores of runs that translate", code="input.empty"
+            "no BLEU by source length to draw", where=path, hint="pass scores of translation runs", code="input.empty"
         )
     sizes: dict[tuple[int, float], set[int]] = {bucket: set() for bucket in buckets}
     with drawing(path, list(runs)) as figure:
@@ -92,11 +92,11 @@ def draw_bleu_by_length(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: P
         axes = figure.subplots()
         for run, (name, unsorted) in enumerate(runs.items()):
             scores = sorted(unsorted, key=lambda score: _bucket(score["name"], path))
-            shift = 0.12 * (run - (len(runs) - 1) / 2)  # side by side, or the bars would hide each other
+            shift = 0.12 * (run - (len(runs) - 1) / 2)  # side by side, so that the bars do not overlap
             at = [buckets.index(_bucket(score["name"], path)) + shift for score in scores]
             lows, highs = ([score[end] for score in scores] for end in ("low", "high"))
             colour, marker = f"C{run % 10}", "osD^vP*X"[run % 8]
-            # A bootstrap interval need not have the value inside, which `errorbar` of the values would refuse.
+            # A bootstrap interval need not contain the value, so `errorbar` around the values could fail.
             middles = [(low + high) / 2 for low, high in zip(lows, highs, strict=True)]
             halves = [(high - low) / 2 for low, high in zip(lows, highs, strict=True)]
             axes.errorbar(at, middles, yerr=halves, fmt="none", ecolor=colour, elinewidth=1, capsize=3)
@@ -118,13 +118,13 @@ def draw_bleu_by_length(runs: Mapping[str, Sequence[Mapping[str, Any]]], path: P
 
 
 def _means(steps: Sequence[int], values: Mapping[int, float], window: int) -> tuple[list[float], list[float]]:
-    """Middle and mean of each window."""
+    """Mean step and mean value of each window."""
     cut = [steps[i : i + window] for i in range(0, len(steps), window)]
     return [sum(part) / len(part) for part in cut], [sum(values[s] for s in part) / len(part) for part in cut]
 
 
 def _scale_logarithmically(axes: "Axes") -> None:
-    """Perplexity begins in the thousands and ends in the tens; plain numbers at 1, 2 and 5."""
+    """Log scale for perplexity, which falls from thousands to tens; plain tick labels at 1, 2 and 5."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     axes.set_yscale("log")
@@ -134,13 +134,13 @@ def _scale_logarithmically(axes: "Axes") -> None:
 
 
 def _bucket(name: str, path: Path) -> tuple[int, float]:
-    """The fewest and most words of `bleu_11_to_20_words` or `bleu_51_or_more_words`."""
+    """The range of words in `bleu_11_to_20_words` or `bleu_51_or_more_words`."""
     found = re.fullmatch(r"bleu_(\d+)_(?:to_(\d+)|or_more)_words", name)
     if not found:
         raise InputError(
-            f"not BLEU by source length: {name}",
+            f"not a BLEU score by source length: {name}",
             where=path,
-            hint="e.g. bleu_11_to_20_words",
+            hint="use a name like bleu_11_to_20_words",
             code="input.unknown_score",
         )
     return int(found[1]), float(found[2] or "inf")

@@ -1,7 +1,7 @@
-"""Entities and relations in their texts: a bar under each entity, with its type, and a row beneath for each relation.
+"""Entities and relations in their texts: a bar with its type under each entity, and a row below for each relation.
 
-Bars are stacked in levels, so that entities in one another, or across one another, can all be read. Arcs over a text of
-ten sentences would tangle; a relation has a number instead, which stands at both of its entities.
+Bars are stacked in levels, so that nested and overlapping entities stay readable. Arcs over a text of ten sentences
+would tangle; instead, a relation has a number, shown at both of its entities.
 """
 
 from collections import Counter
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
 
 # All lengths are in points.
 ROOM = 560.0  # about 90 characters
-SIZE, SMALL, ROW = 11.0, 7.0, 9.5  # of letters: in the text, in types, in rows
+SIZE, SMALL, ROW = 11.0, 7.0, 9.5  # font sizes: text, types, rows
 LINE, LEVEL, BAR = 19.0, 11.5, 1.8  # heights: a line of text, a bar with its type, the bar
-GAP = 4.0  # between what stands on one level
-TALLEST = 16_000.0  # drawn with the fewest pixels, its small letters are still 9 pixels high
-LONG_TEXT = 30_000  # fits if there are two levels of bars in every line
-MOST_PASSAGES = int(TALLEST / (2.6 * LINE))  # of a line each, with a title
+GAP = 4.0  # between marks on one level
+TALLEST = 16_000.0  # at this height, small letters are still 9 pixels high
+LONG_TEXT = 30_000  # fits with two levels of bars in every line
+MOST_PASSAGES = int(TALLEST / (2.6 * LINE))  # of one line each, with a title
 LONGEST_NAME = 40
 MOST_NUMBERS = 6
 UNTYPED = "entity"
-# Okabe and Ito's colours, which colour-blind people tell apart, the palest last.
+# Okabe and Ito's colour-blind-safe palette, the palest last.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
 
 Key = tuple[int, int, str]
-"""What makes an entity one and the same: its first character, the one after its last, its type."""
+"""Identity of an entity: its first character, the one after its last, its type."""
 
 
 class Relation(Protocol):
-    """What holds between two entities."""
+    """A relation between two entities."""
 
     @property
     def head(self) -> Span: ...
@@ -50,7 +50,7 @@ class Relation(Protocol):
 
 
 class Passage(Protocol):
-    """A text with what was found in it; tasks/passage.py has the class."""
+    """A text with its entities and relations; tasks/passage.py has the class."""
 
     @property
     def text(self) -> str: ...
@@ -64,7 +64,7 @@ class Passage(Protocol):
 
 @dataclass(slots=True)
 class _Mark:
-    """An entity in one line: where its bar is, and its type with the numbers of its relations."""
+    """An entity in one line: the extent of its bar, and its type with the numbers of its relations."""
 
     kind: str
     left: float
@@ -75,7 +75,7 @@ class _Mark:
     level: int = 0
 
     def meets(self, other: "_Mark") -> bool:
-        """Whether one level has no room for both."""
+        """Whether the two would overlap on one level."""
         return (
             min(self.left, self.label_left) < max(other.right, other.label_right) + GAP
             and min(other.left, other.label_left) < max(self.right, self.label_right) + GAP
@@ -83,9 +83,9 @@ class _Mark:
 
 
 def draw_marks(passages: Sequence[Passage], path: Path) -> "Figure":
-    """The texts one below the other, wrapped, with their entities and relations; above them the types, with counts."""
+    """Draw wrapped texts, one below the other, with their entities and relations; a legend on top counts the types."""
     if not passages:
-        raise InputError("no text to draw", where=path, hint="at least one", code="input.empty")
+        raise InputError("no text to draw", where=path, hint="pass at least one", code="input.empty")
     counts = Counter(kind for passage in passages for _, _, kind in _labels(passage))
     colours = {kind: COLOURS[i % len(COLOURS)] for i, kind in enumerate(sorted(counts))}
     written = [*counts, *(text for passage in passages for text in _written(passage))]
@@ -111,7 +111,7 @@ def _key(entity: Span) -> Key:
 
 
 def _labels(passage: Passage) -> dict[Key, str]:
-    """What is written under each entity: its type, `1→` if it is the head of the first relation, `→2` if a tail."""
+    """The label under each entity: its type, `1→` for the head of relation 1, `→2` for the tail of relation 2."""
     numbers: dict[Key, list[str]] = {_key(entity): [] for entity in passage.entities}
     for number, relation in enumerate(passage.relations, start=1):
         for side, mark in ((relation.head, f"{number}→"), (relation.tail, f"→{number}")):
@@ -121,7 +121,7 @@ def _labels(passage: Passage) -> dict[Key, str]:
 
 
 def _stack(marks: Sequence[_Mark]) -> None:
-    """Give each mark the highest level that has room for it, the shortest first: what is inside stands above."""
+    """Give each mark the highest free level, shortest first, so that nested entities stand above."""
     placed: list[_Mark] = []
     for mark in sorted(marks, key=lambda mark: (mark.right - mark.left, mark.left)):
         taken = {other.level for other in placed if other.meets(mark)}
@@ -133,9 +133,9 @@ def _too_tall(passages: Sequence[Passage], fit: int, path: Path) -> InputError:
     if not fit:
         what = f"a text of {len(passages[0].text):,} characters is too long for one picture"
         return InputError(
-            what, where=path, hint=f"parts of {LONG_TEXT:,} characters or so, in several pictures", code="input.picture"
+            what, where=path, hint=f"draw parts of about {LONG_TEXT:,} characters separately", code="input.picture"
         )
-    hint = f"several pictures: {'the first text fits' if fit == 1 else f'the first {fit} fit'} into one"
+    hint = f"draw several pictures: {'the first text fits' if fit == 1 else f'the first {fit} fit'} into one"
     return InputError(
         f"{len(passages):,} texts are too many for one picture", where=path, hint=hint, code="input.picture"
     )
@@ -148,7 +148,7 @@ def _mixed(colour: str, other: str, share: float) -> tuple[float, ...]:
 
 
 class _Sheet:
-    """Is drawn on from the top to the bottom, `y` being where; in the end its figure is as large as what was drawn."""
+    """Draws from top to bottom, with `y` as the current position; `finish` fits the figure to its content."""
 
     def __init__(self, figure: "Figure", colours: Mapping[str, str], unseen: frozenset[str]) -> None:
         self.figure = figure
@@ -187,12 +187,12 @@ class _Sheet:
         for line in self.type.wrap(passage.text, SIZE, ROOM):
             marks = [m for key, label in labels.items() if (m := self._mark(passage.text, line, key, label))]
             _stack(marks)
-            for mark in sorted(marks, key=lambda mark: mark.left - mark.right):  # the shorter over the longer
+            for mark in sorted(marks, key=lambda mark: mark.left - mark.right):  # shorter over longer
                 self._draw_mark(mark)
             self._write_line(passage.text, line, SIZE)
-            # Every line of a text with entities has room for one level, so that lines are about even.
+            # Every line of a text with entities has room for one level, so that line spacing is nearly even.
             self.y -= LINE + LEVEL * max([bool(labels), *(mark.level + 1 for mark in marks)])
-            if -self.y > TALLEST:  # it will be refused
+            if -self.y > TALLEST:  # will be rejected
                 return
         if passage.relations:
             self._draw_relations(passage.relations)
@@ -202,10 +202,10 @@ class _Sheet:
         extent = self.type.extent(text, line, start, end, SIZE)
         if extent is None:
             return None
-        said = ("…" if start < line[0].start else "") + self.type.shown(label)
-        width = self.type.width(said, SMALL)
+        shown = ("…" if start < line[0].start else "") + self.type.shown(label)
+        width = self.type.width(shown, SMALL)
         x = max(min(extent[0], ROOM - width), 0)  # at the end of a line there may be no room to the right
-        return _Mark(kind, *extent, said, x, x + width)
+        return _Mark(kind, *extent, shown, x, x + width)
 
     def _draw_mark(self, mark: _Mark) -> None:
         colour, low = self.colours[mark.kind], -0.5 * SIZE - LEVEL * mark.level
@@ -249,7 +249,7 @@ class _Sheet:
             self._write(piece.x, self.type.shown(text[piece.start : piece.end]), size, colour)
 
     def _write(self, x: float, shown: str, size: float, colour: Any = "black", *, lift: float = 0) -> None:
-        # What is drawn is inside the axes, and need not be measured again.
+        # All text is inside the axes, so layout need not measure it again.
         self.axes.text(x, self.y + lift, shown, size=size, color=colour, va="baseline", in_layout=False)
         self.right = max(self.right, x + self.type.width(shown, size))
 

@@ -1,4 +1,4 @@
-"""What every picture is drawn on: a figure, fonts that have every character, and a file that is whole or not there."""
+"""The basis of every picture: a figure, fonts that cover every character, and an atomic write."""
 
 import logging
 import os
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg")
 DPI = 150
-MIN_DPI = 60  # labels of 10 points are then 8 pixels high, the least that can be read
-MANY_PIXELS = 16_000_000  # from here on a picture is drawn more coarsely
-MAX_PIXELS = 64_000_000  # a quarter of a gigabyte while it is drawn
+MIN_DPI = 60  # 10-point labels are then 8 pixels high, the legible minimum
+MANY_PIXELS = 16_000_000  # above this, the resolution is reduced
+MAX_PIXELS = 64_000_000  # a quarter of a gigabyte while drawing
 STYLE: dict[str, Any] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "font.size": 10,
     "legend.frameon": False,
-    "svg.fonttype": "path",  # glyphs travel with the picture: they are right wherever it is looked at
-    "svg.hashsalt": "jumok",  # the same picture, the same bytes
+    "svg.fonttype": "path",  # embed glyphs, so that they display correctly everywhere
+    "svg.hashsalt": "jumok",  # same picture, same bytes
     "text.parse_math": False,  # two dollar signs in a text are not a formula
 }
-BASE_FAMILY = "DejaVu Sans"  # comes with matplotlib
+BASE_FAMILY = "DejaVu Sans"  # ships with matplotlib
 FAMILIES = (
     "Noto Sans CJK KR",
     "Noto Sans KR",
@@ -43,15 +43,15 @@ FAMILIES = (
     "Noto Sans CJK JP",
     "Noto Sans",
 )
-# They have a box for every character, and so would hide that a glyph is missing.
+# These have a box for every character, which would hide missing glyphs.
 NO_GLYPHS = re.compile(r"last ?resort|adobe blank", re.IGNORECASE)
 
 
 def refuse_undrawable(path: Path) -> None:
-    """Say before the work begins what would stop a picture at its end: a suffix, or matplotlib that is not there."""
+    """Reject a wrong suffix or a missing matplotlib before the work starts."""
     if path.suffix.lower() not in SUFFIXES:
-        what = f"no pictures of the kind {path.suffix}" if path.suffix else "a picture needs a suffix"
-        raise InputError(what, where=path, hint="a name that ends in .png or .svg", code="input.picture_kind")
+        what = f"unsupported picture format: {path.suffix}" if path.suffix else "the picture's name has no suffix"
+        raise InputError(what, where=path, hint="use a name that ends in .png or .svg", code="input.picture_kind")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
@@ -59,15 +59,18 @@ def refuse_undrawable(path: Path) -> None:
 
 
 def find_families(text: str) -> list[str]:
-    """Installed font families that together have a glyph for every character, the first one to be asked first."""
+    """Installed font families that together have a glyph for every character, in order of preference."""
     refuse_undrawable(Path("any.png"))
     with _quiet_about_fonts():
         return list(_families_for(frozenset(c for c in text if not c.isspace())))
 
 
 def without_glyph(text: str) -> frozenset[str]:
-    """Emoji and other symbols of a text that no installed font has. Fonts of emoji are coloured bitmaps, as a rule, and
-    cannot be drawn with: to ask for one would not help. Letters are another matter: `find_families` refuses those."""
+    """Emoji and other symbols of a text that no installed font can draw.
+
+    Emoji fonts are usually coloured bitmaps and unusable here, so asking for one would not help. Missing letters are
+    rejected by `find_families`.
+    """
     refuse_undrawable(Path("any.png"))
     symbols = frozenset(c for c in text if unicodedata.category(c)[0] in "SC" and not c.isspace())
     with _quiet_about_fonts():
@@ -84,13 +87,13 @@ def _families_for(characters: frozenset[str]) -> tuple[str, ...]:
     hangul = any("HANGUL" in unicodedata.name(c, "") for c in missing)
     raise InputError(
         f"no installed font has {', '.join(names[:10])}{more}",
-        hint=f"a font that has them, e.g. `apt-get install {'fonts-nanum' if hangul else 'fonts-noto'}`",
+        hint=f"install a font that has them, e.g. `apt-get install {'fonts-nanum' if hangul else 'fonts-noto'}`",
         code="input.no_font",
     )
 
 
 def _cover(characters: frozenset[str]) -> tuple[tuple[str, ...], set[str]]:
-    """Families that have the characters, and the characters that none has."""
+    """Families that cover the characters, and the characters that none covers."""
     families, missing = [BASE_FAMILY], set(characters)
     for family in _installed_families() if missing else ():
         font = _font(family)
@@ -104,7 +107,7 @@ def _cover(characters: frozenset[str]) -> tuple[tuple[str, ...], set[str]]:
 
 
 def _installed_families() -> Iterator[str]:
-    """The likely ones first; in the end what was installed after matplotlib made its list of fonts."""
+    """Likely families first; last those installed after matplotlib built its font list."""
     from matplotlib.font_manager import findSystemFonts, fontManager
 
     def ranked(names: set[str]) -> list[str]:
@@ -116,26 +119,26 @@ def _installed_families() -> Iterator[str]:
     yield from ranked(listed)
     files = {str(entry.fname) for entry in fontManager.ttflist}
     for file in sorted(set(findSystemFonts()) - files):
-        with suppress(Exception):  # a font that cannot be read raises whatever it likes
+        with suppress(Exception):  # an unreadable font may raise anything
             fontManager.addfont(file)
     yield from ranked({entry.name for entry in fontManager.ttflist} - listed)
 
 
 @cache
 def _font(family: str) -> "FT2Font | None":
-    """The face that a text of this family would be drawn with; None if it cannot be drawn with."""
+    """The face that this family is drawn with; None if it is unusable."""
     from matplotlib.font_manager import FontProperties, findfont, get_font
 
     try:
         font = get_font(findfont(FontProperties(family=[family]), fallback_to_default=False))
     except (ValueError, RuntimeError, OSError):
         return None
-    return font if font.scalable else None  # fonts of coloured bitmaps, such as emoji, are not
+    return font if font.scalable else None  # coloured bitmap fonts, e.g. of emoji, are not
 
 
 @contextmanager
 def _quiet_about_fonts() -> Iterator[None]:
-    """matplotlib logs a warning of every family that has no regular weight, whether it is wanted or not."""
+    """Silence matplotlib, which warns about every family without a regular weight, used or not."""
     log = logging.getLogger("matplotlib.font_manager")
     before = log.level
     log.setLevel(logging.ERROR)
@@ -147,9 +150,9 @@ def _quiet_about_fonts() -> Iterator[None]:
 
 @contextmanager
 def drawing(path: Path, texts: Sequence[str], *, hinted: bool = True) -> "Iterator[Figure]":
-    """A figure to draw on, in fonts that have all characters of `texts`; then it is written aside and renamed.
+    """Provide a figure with fonts that cover all characters of `texts`, then write it atomically.
 
-    Letters that are hinted, moved to whole pixels, are sharper, but their widths are not the same in every resolution.
+    Hinted letters, aligned to whole pixels, are sharper, but their widths depend on the resolution.
     """
     refuse_undrawable(path)
     families = find_families("".join(texts))
@@ -167,8 +170,8 @@ def drawing(path: Path, texts: Sequence[str], *, hinted: bool = True) -> "Iterat
         area = box.width * box.height
         dpi = min(DPI, max(MIN_DPI, sqrt(MANY_PIXELS / area)))
         if kind == "png" and area * dpi**2 > MAX_PIXELS:
-            hint = f"a shorter text, or a drawing that can be enlarged: {path.with_suffix('.svg').name}"
-            raise InputError("too much for a picture of pixels", where=path, hint=hint, code="input.picture")
+            hint = f"shorten the text, or draw a scalable {path.with_suffix('.svg').name}"
+            raise InputError("too large for a PNG", where=path, hint=hint, code="input.picture")
         path.parent.mkdir(parents=True, exist_ok=True)
         building = path.with_name(f"{path.name}.tmp-{os.getpid()}")
         try:
@@ -181,5 +184,5 @@ def drawing(path: Path, texts: Sequence[str], *, hinted: bool = True) -> "Iterat
 
 
 def visible(text: str, unseen: frozenset[str] = frozenset()) -> str:
-    """Control and format characters, which have no glyph, as their numbers; and so what is `unseen` besides."""
+    """Replace `unseen`, control and format characters, which have no glyph, with their code points."""
     return "".join(f"<U+{ord(c):04X}>" if c in unseen or unicodedata.category(c) in ("Cc", "Cf") else c for c in text)

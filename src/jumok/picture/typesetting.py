@@ -1,4 +1,4 @@
-"""Where the words of a text stand when it is wrapped, and where any of its characters do. All lengths are in points."""
+"""Line wrapping, and positions of words and characters in wrapped text. All lengths are in points."""
 
 import re
 import unicodedata
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`text[start:end]`, a word or a part of one that is longer than a line, and where in its line it begins."""
+    """`text[start:end]`, a word or a part of one that is longer than a line, and its position `x` in the line."""
 
     start: int
     end: int
@@ -23,7 +23,7 @@ class Piece:
 
 
 class Typesetter:
-    """Measures with the fonts that a figure is drawn in; `unseen` is what none of them has."""
+    """Measures text in the fonts of a figure; `unseen` characters are in none of them."""
 
     def __init__(self, figure: "Figure", unseen: frozenset[str]) -> None:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -34,7 +34,7 @@ class Typesetter:
         self._widths: dict[tuple[str, float], float] = {}
 
     def shown(self, text: str) -> str:
-        """A text as it is drawn: composed, as fonts have it, and with a number for what they have not."""
+        """A text as drawn: composed, with code points for characters that have no glyph."""
         return show(text, self._unseen)
 
     def width(self, shown: str, size: float) -> float:
@@ -46,13 +46,13 @@ class Typesetter:
         return self._widths[shown, size]
 
     def wrap(self, text: str, size: float, room: float) -> list[list[Piece]]:
-        """Words in lines; white space is one blank, or begins a new line if it does so in the text."""
+        """Wrap words into lines; white space becomes one blank, or a line break where the text has one."""
         lines: list[list[Piece]] = [[]]
         x = 0.0
         for found in re.finditer(r"\s+|\S+", text):
             if found[0].isspace():
                 breaks = len(f"{found[0]}.".splitlines()) - 1
-                lines += [[] for _ in range(min(breaks, 2))]  # more than one empty line tells no more
+                lines += [[] for _ in range(min(breaks, 2))]  # at most one empty line
                 x = x + size / 3 if lines[-1] else 0.0
                 continue
             for start, end in self._cut(text, *found.span(), size, room):
@@ -65,7 +65,7 @@ class Typesetter:
         return lines
 
     def extent(self, text: str, line: Sequence[Piece], start: int, end: int, size: float) -> tuple[float, float] | None:
-        """From where to where `text[start:end]` goes in this line, if any of it is there."""
+        """Left and right edge of `text[start:end]` in this line; None if it is elsewhere."""
         if not line or end <= line[0].start or line[-1].end <= start:
             return None
         inside = [piece for piece in line if piece.start < end and start < piece.end]
@@ -80,7 +80,7 @@ class Typesetter:
         return self.width(self.shown(before), size) if before else 0.0
 
     def _cut(self, text: str, start: int, end: int, size: float, room: float) -> Iterator[tuple[int, int]]:
-        """A word in parts that a line has room for, each of at least one character."""
+        """Split a word into parts that fit into a line, each of at least one character."""
         while self.width(self.shown(text[start:end]), size) > room:
             low, high = start + 1, end
             while low < high:

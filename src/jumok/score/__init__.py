@@ -1,1 +1,1 @@
-"""Scores with intervals and signatures. Nothing here knows a tensor."""
+"""Scores with intervals and signatures, without torch."""

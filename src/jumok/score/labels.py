@@ -1,4 +1,4 @@
-"""F1 and exact match where an example may have any number of labels, with intervals."""
+"""F1 and exact match where an example may have any number of labels."""
 
 from collections.abc import Sequence
 
@@ -8,48 +8,29 @@ from numpy.typing import NDArray
 from jumok.errors import DataError
 from jumok.score.classification import (
     accuracy_from,
+    f1_by_label,
     label_statistics,
     macro_f1_from,
     micro_f1_from,
-    of_each_label,
     share_statistics,
 )
-from jumok.score.significance import Comparison, Metric, Score, comparisons_of, scores_of, values_of
+from jumok.score.significance import Metric, Metrics
 
 Labels = NDArray[np.bool_]
-"""[examples, labels]: which of them an example has"""
+"""[examples, labels]: whether an example has a label"""
 
 
-def score_labels(
-    predicted: Labels, gold: Labels, *, names: Sequence[str] = (), samples: int = 1000, seed: int = 12345
-) -> list[Score]:
-    """`micro_f1`, `macro_f1` and `exact_match`: all the labels of an example are right; then `f1_NAME` of each label,
-    if they have names."""
-    rule = f"any of {np.shape(gold)[-1]} labels"
-    return scores_of(_metrics(predicted, gold, names), rule=rule, samples=samples, seed=seed)
-
-
-def quick_labels(predicted: Labels, gold: Labels) -> dict[str, float]:
-    """The same without intervals: for a look during training."""
-    return values_of(_metrics(predicted, gold))
-
-
-def compare_labels(
-    a: Labels, b: Labels, gold: Labels, *, names: Sequence[str] = (), samples: int = 1000, seed: int = 12345
-) -> list[Comparison]:
-    """System b against system a in every metric of `score_labels`."""
-    return comparisons_of(_metrics(a, gold, names), _metrics(b, gold, names), samples=samples, seed=seed)
-
-
-def _metrics(predicted: Labels, gold: Labels, names: Sequence[str] = ()) -> list[Metric]:
-    said, true = np.asarray(predicted, dtype=np.bool_), np.asarray(gold, dtype=np.bool_)
-    if said.shape != true.shape or true.ndim != 2 or true.size == 0:
-        what = f"predicted labels of shape {said.shape} for labels of shape {true.shape}"
-        raise DataError(what, hint="[examples, labels], the same for both, and at least one of each", code="data.shape")
-    by_label = label_statistics(said.astype(np.float64), true.astype(np.float64))
-    return [
+def label_metrics(predicted: Labels, gold: Labels, *, names: Sequence[str] = ()) -> Metrics:
+    """`micro_f1`, `macro_f1` and `exact_match` (of all labels of an example); with `names`, also `f1_NAME` of each."""
+    ours, true = np.asarray(predicted, dtype=np.bool_), np.asarray(gold, dtype=np.bool_)
+    if ours.shape != true.shape or true.ndim != 2 or true.size == 0:
+        what = f"predicted labels of shape {ours.shape} for gold labels of shape {true.shape}"
+        hint = "pass two arrays [examples, labels] of the same shape, neither of them empty"
+        raise DataError(what, hint=hint, code="data.shape")
+    by_label = label_statistics(ours.astype(np.float64), true.astype(np.float64))
+    overall = (
         Metric("micro_f1", by_label, micro_f1_from),
         Metric("macro_f1", by_label, macro_f1_from),
-        Metric("exact_match", share_statistics((said == true).all(axis=1)), accuracy_from),
-        *of_each_label(by_label, names),
-    ]
+        Metric("exact_match", share_statistics((ours == true).all(axis=1)), accuracy_from),
+    )
+    return Metrics((*overall, *f1_by_label(by_label, names)), rule=f"any of {true.shape[1]} labels")

@@ -1,7 +1,7 @@
 """Bootstrap intervals and paired tests for any metric computed from summed per-example statistics."""
 
-from collections.abc import Callable, Iterable, Sized
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Sized
+from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,62 +13,111 @@ Statistics = NDArray[np.number[Any]]
 Values = NDArray[np.float64]
 ScoreFunction = Callable[[Values], Values]
 
-# 8 MB of float64: the drawing needs a few arrays of this size, whatever the number of examples and samples.
+# 8 MB of float64: resampling needs a few arrays of this size, whatever the number of examples and samples.
 _WEIGHTS_AT_ONCE = 2**20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Score:
-    """A number never travels without its interval."""
+    """A metric's value with its interval and signature."""
 
     name: str
     """the metric"""
     value: float
-    """of all examples together"""
+    """over all examples"""
     low: float
-    """the lower end of its 95 % interval"""
+    """lower end of the 95 % interval"""
     high: float
-    """the upper end"""
+    """upper end of the interval"""
     n: int
-    """examples"""
+    """number of examples"""
     signature: str
     """how it was computed"""
 
     def plain(self) -> dict[str, Any]:
-        """For JSON, without digits that mean nothing."""
+        """The score as JSON values, rounded to four decimals."""
         return {key: round(value, 4) if isinstance(value, float) else value for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """System b against system a on the same examples; `difference` is b - a, inside `low` … `high`."""
+    """System b against system a on the same examples."""
 
     metric: str
-    """what is compared"""
+    """name of the metric"""
     a: float
-    """the first system's score"""
+    """score of the first system"""
     b: float
-    """the second system's"""
+    """score of the second system"""
     difference: float
     """b - a"""
     low: float
-    """the lower end of its 95 % interval"""
+    """lower end of the difference's 95 % interval"""
     high: float
-    """the upper end"""
+    """upper end of the interval"""
     p_value: float
-    """how often chance alone would make as large a difference"""
+    """probability of a difference at least this large if the systems were equally good"""
     n: int
-    """examples"""
+    """number of examples"""
     test: str
     """how it was computed"""
 
 
 class Metric(NamedTuple):
-    """One system's additive statistics [examples, k], and what `score` makes of their sums."""
+    """One system's additive statistics [examples, k], and the function that scores their sums."""
 
     name: str
     statistics: Values
     score: ScoreFunction
+    signature: str = ""
+    """replaces the signature that all metrics share; {samples} and {seed} are filled in"""
+
+
+@dataclass(frozen=True, slots=True)
+class Metrics:
+    """The metrics of one system on a set of examples."""
+
+    metrics: tuple[Metric, ...]
+    rule: str = ""
+    """how the metrics are computed, for their signature"""
+
+    @property
+    def names(self) -> list[str]:
+        return [metric.name for metric in self.metrics]
+
+    def only(self, names: Collection[str]) -> "Metrics":
+        """The metrics with these names."""
+        return replace(self, metrics=tuple(metric for metric in self.metrics if metric.name in names))
+
+    def values(self, *names: str) -> dict[str, float]:
+        """Values without intervals, of all metrics or of those named: cheap enough for every evaluation on dev."""
+        chosen = self.only(names) if names else self
+        return {m.name: float(m.score(m.statistics.sum(axis=0))) for m in chosen.metrics}
+
+    def scores(self, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
+        """Values with 95 % bootstrap intervals."""
+        shared = f"{self.rule}, bootstrap {samples}, seed {seed}, 95%"
+        scores = []
+        for name, statistics, score, own in self.metrics:
+            additive = _checked(statistics)
+            value = float(score(additive.sum(axis=0, keepdims=True))[0])
+            low, high = bootstrap(additive, score, samples=samples, seed=seed)
+            signature = own.format(samples=samples, seed=seed) or shared
+            scores.append(Score(name=name, value=value, low=low, high=high, n=len(additive), signature=signature))
+        return scores
+
+    def against(self, other: "Metrics", *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
+        """Compare this system, a, with another, b, that was run on the same examples."""
+        if self.names != other.names:
+            raise DataError(
+                f"the systems have different metrics: {', '.join(self.names)} and {', '.join(other.names)}",
+                hint="score both systems on the same examples with the same metrics",
+                code="data.shape",
+            )
+        return [
+            compare(a.statistics, b.statistics, a.score, metric=a.name, samples=samples, seed=seed)
+            for a, b in zip(self.metrics, other.metrics, strict=True)
+        ]
 
 
 def bootstrap(
@@ -79,7 +128,7 @@ def bootstrap(
     seed: int = 12345,
     level: float = 0.95,
 ) -> tuple[float, float]:
-    """The percentile interval of a score when the examples are drawn again with replacement.
+    """The percentile interval of a score over resamples of the examples, drawn with replacement.
 
     `statistics` is [examples, k] and additive; `score` maps sums [samples, k] to values [samples].
     """
@@ -99,28 +148,6 @@ def bootstrap(
     return float(low), float(high)
 
 
-def score_with_interval(
-    name: str,
-    statistics: Statistics,
-    score: ScoreFunction,
-    *,
-    signature: str,
-    samples: int = 1000,
-    seed: int = 12345,
-) -> Score:
-    """The score of all examples together with its 95% bootstrap interval."""
-    additive = _checked(statistics)
-    low, high = bootstrap(additive, score, samples=samples, seed=seed)
-    return Score(
-        name=name,
-        value=float(score(additive.sum(axis=0, keepdims=True))[0]),
-        low=low,
-        high=high,
-        n=len(additive),
-        signature=signature,
-    )
-
-
 def compare(
     a: Statistics,
     b: Statistics,
@@ -130,17 +157,17 @@ def compare(
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
-    """Does b differ from a by more than chance, when both were run on the same examples in the same order?
+    """Test whether b differs from a by more than chance; both have the same examples in the same order.
 
     The interval of the difference is a paired bootstrap: both systems are scored on the same resamples. The
-    two-sided p-value is a paired approximate randomization: were the systems alike, exchanging their outputs
+    two-sided p-value is a paired approximate randomization: were the systems alike, swapping their outputs
     on a random half of the examples would often give a difference at least as large.
     """
     a, b = _checked(a), _checked(b)
     if a.shape != b.shape:
         raise DataError(
             f"the systems to compare have statistics of different shapes, {a.shape} and {b.shape}",
-            hint="both systems scored on the same examples, in the same order",
+            hint="score both systems on the same examples, in the same order",
             code="data.shape",
         )
     examples, width = a.shape
@@ -150,14 +177,14 @@ def compare(
     def difference(sums: Values) -> Values:
         return score(sums[:, width:]) - score(sums[:, :width])
 
-    def exchanged(rows: int) -> Values:
+    def swapped(rows: int) -> Values:
         return rng.integers(2, size=(rows, examples), dtype=np.bool_).astype(np.float64)
 
     total = both.sum(axis=0, keepdims=True)
     value_a, value_b = float(score(total[:, :width])[0]), float(score(total[:, width:])[0])
     low, high = bootstrap(both, difference, samples=samples, seed=seed)
-    by_chance = difference(total + _weighted_sums(np.hstack([b - a, a - b]), samples, exchanged))
-    # Rounding must not break a tie: exchanging no example, or all of them, is a difference as large.
+    by_chance = difference(total + _weighted_sums(np.hstack([b - a, a - b]), samples, swapped))
+    # Rounding must not break a tie: swapping no example, or all of them, gives an equal difference.
     rounding = 1e-12 * max(abs(value_a), abs(value_b))
     as_large = int(np.count_nonzero(np.abs(by_chance) >= abs(value_b - value_a) - rounding))
     return Comparison(
@@ -174,37 +201,18 @@ def compare(
     )
 
 
-def scores_of(metrics: Iterable[Metric], *, rule: str, samples: int = 1000, seed: int = 12345) -> list[Score]:
-    """Every metric with its interval; the signature names the rule they share."""
-    signature = f"{rule}, bootstrap {samples}, seed {seed}, 95%"
-    return [score_with_interval(*metric, signature=signature, samples=samples, seed=seed) for metric in metrics]
-
-
-def values_of(metrics: Iterable[Metric]) -> dict[str, float]:
-    """Without intervals: for a look during training."""
-    return {name: float(score(statistics.sum(axis=0))) for name, statistics, score in metrics}
-
-
-def comparisons_of(a: Iterable[Metric], b: Iterable[Metric], *, samples: int, seed: int) -> list[Comparison]:
-    """System b against system a, metric by metric."""
-    return [
-        compare(ours.statistics, theirs.statistics, ours.score, metric=ours.name, samples=samples, seed=seed)
-        for ours, theirs in zip(a, b, strict=True)
-    ]
-
-
 def require_pairs(predicted: Sized, gold: Sized, *, what: str = "predictions", of: str = "examples") -> None:
-    """One prediction for each, and something to score."""
+    """Refuse predictions that are not one for each example, or none at all."""
     if len(predicted) != len(gold) or len(gold) == 0:
         raise DataError(
             f"{len(predicted)} {what} for {len(gold)} {of}",
-            hint="one for each, and at least one",
+            hint="pass one prediction for each, and at least one",
             code="data.counts" if len(predicted) != len(gold) else "data.empty",
         )
 
 
 def _weighted_sums(statistics: Values, samples: int, draw: Callable[[int], Values]) -> Values:
-    """[samples, k]: sums over the examples under weights [rows, examples] drawn a few samples at a time."""
+    """[samples, k]: sums over the examples, weighted by [rows, examples], which are drawn a few rows at a time."""
     rows = max(1, _WEIGHTS_AT_ONCE // len(statistics))
     return np.concatenate([draw(min(rows, samples - done)) @ statistics for done in range(0, samples, rows)])
 
@@ -213,7 +221,7 @@ def _checked(statistics: Statistics) -> Values:
     if statistics.ndim != 2 or len(statistics) == 0:
         raise DataError(
             f"statistics of shape {statistics.shape} cannot be scored",
-            hint="[examples, k] with at least one example",
+            hint="pass an array [examples, k] with at least one example",
             code="data.shape",
         )
     # Counts stay exact in float64 up to 2**53, and only floats get a fast matrix product.

@@ -1,20 +1,11 @@
-"""Span F1 by the rule of conlleval (CoNLL-2000): a span counts if its type and both its ends are right."""
+"""Span F1 by the rule of conlleval (CoNLL-2000): a span is right if its type and both ends are."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from jumok.score.classification import accuracy_from, micro_f1_from
-from jumok.score.significance import (
-    Comparison,
-    Metric,
-    Score,
-    Values,
-    comparisons_of,
-    require_pairs,
-    scores_of,
-    values_of,
-)
+from jumok.score.significance import Metric, Metrics, Values, require_pairs
 from jumok.text.tags import Place, spans
 
 Spans = Sequence[Sequence[Place]]
@@ -22,9 +13,9 @@ Tags = Sequence[Sequence[str]]
 
 
 def span_statistics(predicted: Spans, gold: Spans) -> Values:
-    """[n, 3]: spans that are right, predicted, and in the gold, of each sentence; one said twice counts once."""
-    sets = [(set(said), set(true)) for said, true in zip(predicted, gold, strict=True)]
-    return np.array([[len(said & true), len(said), len(true)] for said, true in sets], dtype=np.float64)
+    """[n, 3]: number of right, predicted and gold spans of each sentence; duplicates count once."""
+    sets = [(set(ours), set(true)) for ours, true in zip(predicted, gold, strict=True)]
+    return np.array([[len(ours & true), len(ours), len(true)] for ours, true in sets], dtype=np.float64)
 
 
 def precision_from(statistics: Values) -> Values:
@@ -38,71 +29,33 @@ def recall_from(statistics: Values) -> Values:
 
 
 def tag_statistics(predicted: Tags, gold: Tags) -> Values:
-    """[n, 2]: words whose tag is right, words."""
+    """[n, 2]: number of words with the right tag, and of words."""
     rows = [[sum(a == b for a, b in zip(p, g, strict=True)), len(g)] for p, g in zip(predicted, gold, strict=True)]
     return np.array(rows, dtype=np.float64)
 
 
-def score_tags(predicted: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
+def tag_metrics(predicted: Tags, gold: Tags) -> Metrics:
     """`span_f1`, `precision`, `recall` and `tag_accuracy`, then `f1_TYPE` of every type in the gold."""
-    return scores_of(_all_of_tags(predicted, gold), rule="conlleval spans", samples=samples, seed=seed)
-
-
-def quick_scores(predicted: Tags, gold: Tags) -> dict[str, float]:
-    """`span_f1` and `tag_accuracy` without intervals: for a look during training."""
-    return values_of(metric for metric in _of_tags(predicted, gold) if metric.name in ("span_f1", "tag_accuracy"))
-
-
-def compare_tags(a: Tags, b: Tags, gold: Tags, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
-    """System b against system a in every metric of `score_tags`."""
-    return comparisons_of(_all_of_tags(a, gold), _all_of_tags(b, gold), samples=samples, seed=seed)
-
-
-def score_spans(predicted: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Score]:
-    """The same of spans that no tags mark, as those of characters: `span_f1`, `precision`, `recall`, `f1_TYPE` …"""
-    rule = "spans with type and both ends"
-    return scores_of(_all_of_spans(predicted, gold), rule=rule, samples=samples, seed=seed)
-
-
-def quick_spans(predicted: Spans, gold: Spans) -> dict[str, float]:
-    """`span_f1`, `precision` and `recall` without intervals."""
-    return values_of(_of_spans(predicted, gold))
-
-
-def compare_spans(a: Spans, b: Spans, gold: Spans, *, samples: int = 1000, seed: int = 12345) -> list[Comparison]:
-    """System b against system a in every metric of `score_spans`."""
-    return comparisons_of(_all_of_spans(a, gold), _all_of_spans(b, gold), samples=samples, seed=seed)
-
-
-def _marked(tags: Tags) -> Spans:
-    return [spans(sentence) for sentence in tags]
-
-
-def _all_of_tags(predicted: Tags, gold: Tags) -> list[Metric]:
-    return _of_tags(predicted, gold) + _of_types(_marked(predicted), _marked(gold))
-
-
-def _all_of_spans(predicted: Spans, gold: Spans) -> list[Metric]:
-    return _of_spans(predicted, gold) + _of_types(predicted, gold)
-
-
-def _of_spans(predicted: Spans, gold: Spans) -> list[Metric]:
-    require_pairs(predicted, gold, what="sentences with spans", of="sentences")
-    statistics = span_statistics(predicted, gold)
-    return [
-        Metric("span_f1", statistics, micro_f1_from),
-        Metric("precision", statistics, precision_from),
-        Metric("recall", statistics, recall_from),
-    ]
-
-
-def _of_tags(predicted: Tags, gold: Tags) -> list[Metric]:
     require_pairs(predicted, gold, what="tagged sentences", of="sentences")
+    ours, true = ([spans(tags) for tags in side] for side in (predicted, gold))
     accuracy = Metric("tag_accuracy", tag_statistics(predicted, gold), accuracy_from)
-    return [*_of_spans(_marked(predicted), _marked(gold)), accuracy]
+    return Metrics((*_overall(ours, true), accuracy, *_by_type(ours, true)), rule="conlleval spans")
 
 
-def _of_types(predicted: Spans, gold: Spans) -> list[Metric]:
+def span_metrics(predicted: Spans, gold: Spans) -> Metrics:
+    """The same without `tag_accuracy`, for spans that do not come from tags, such as spans of characters."""
+    require_pairs(predicted, gold, what="sentences with spans", of="sentences")
+    metrics = (*_overall(predicted, gold), *_by_type(predicted, gold))
+    return Metrics(metrics, rule="spans with type and both ends")
+
+
+def _overall(predicted: Spans, gold: Spans) -> list[Metric]:
+    statistics = span_statistics(predicted, gold)
+    functions = {"span_f1": micro_f1_from, "precision": precision_from, "recall": recall_from}
+    return [Metric(name, statistics, function) for name, function in functions.items()]
+
+
+def _by_type(predicted: Spans, gold: Spans) -> list[Metric]:
     def only(kind: str, side: Spans) -> Spans:
         return [[span for span in sentence if span[0] == kind] for sentence in side]
 

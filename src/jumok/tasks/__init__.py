@@ -1,4 +1,4 @@
-"""The tasks: `TASKS` is the only table of them, and each has a folder of its own."""
+"""The tasks: `TASKS` lists them all, and each has its own folder."""
 
 from jumok.errors import CheckpointError
 from jumok.tasks.answering import AnsweringKind
@@ -30,4 +30,4 @@ def task_named(name: str, *, where: object = None) -> TaskKind:
             return task
     known = ", ".join(task.name for task in TASKS)
     place = None if where is None else str(where)
-    raise CheckpointError(f'no task is called "{name}"', where=place, hint=f"one of {known}", code="task.unknown")
+    raise CheckpointError(f'unknown task "{name}"', where=place, hint=f"use one of {known}", code="task.unknown")

@@ -1,9 +1,9 @@
-"""What a score has to be held against: the most frequent label, or the mean of numbers, and a bag of words.
+"""Baselines to compare a score with: the most frequent label, or the mean of numbers, and a bag of words.
 
-Multinomial naive Bayes over pieces and pairs of neighbouring pieces, each counted once a text (Wang & Manning 2012,
-"Baselines and Bigrams"): it learns in one pass over the training data, and on short texts it is hard to beat. A
-number is told by how far from the mean texts with such pieces are. It reads a pair as one text; beside it stands what
-the share of their pieces that the two have in common tells.
+The bag of words is multinomial naive Bayes over tokens and bigrams, each counted once per text (Wang & Manning 2012,
+"Baselines and Bigrams"): it learns in one pass over the training data and is hard to beat on short texts. A number is
+predicted from the mean deviation of training texts with the same tokens. A pair is read as one text; another baseline
+uses only the share of tokens that its two texts have in common.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -13,15 +13,15 @@ import numpy as np
 from jumok.tasks.targets import Array, Numbers, Several, Targets
 
 BUCKETS = 1 << 18
-PARTS = 10  # of the training pairs, by what they have in common
-_PAIR = 1_000_003  # a prime, so that pairs of pieces fall into buckets of their own more often than not
+PARTS = 10  # groups of training pairs, by what they have in common
+_PAIR = 1_000_003  # a prime, so that few bigrams share a bucket
 _AT_ONCE = 1 << 22
 
 
 def baselines(
     targets: Targets, train: Iterable[tuple[Iterable[int], Iterable[int]]], rows: Sequence[Sequence[Sequence[int]]]
 ) -> dict[str, Array]:
-    """What each baseline, trained on (ids of a text, its labels), decides of texts in windows of ids."""
+    """Decisions of each baseline, trained on (ids of a text, its labels), on texts in windows of ids."""
     texts = (np.unique(np.concatenate([features(row) for row in windows])) for windows in rows)
     if isinstance(targets, Numbers):
         far = _distances(targets, train)
@@ -39,8 +39,8 @@ def baselines(
 
 
 def overlap(targets: Targets, train: Iterable[tuple[float, Sequence[int]]], asked: Sequence[float]) -> Array:
-    """What is decided of pairs that have so much in common, by the mean labels of training pairs: those of equal parts
-    of them, from little in common to much, and straight lines between."""
+    """Decisions on pairs by the share they have in common: the mean labels of training pairs, grouped into quantiles of
+    that share, are interpolated linearly."""
     in_common, labels = zip(*train, strict=True)
     shares = np.array(in_common)
     edges = np.unique(np.quantile(shares, np.linspace(0, 1, PARTS + 1)[1:-1]))
@@ -48,12 +48,12 @@ def overlap(targets: Targets, train: Iterable[tuple[float, Sequence[int]]], aske
     parts = [np.flatnonzero(part_of == part) for part in np.unique(part_of)]
     middles = [shares[part].mean() for part in parts]
     means = np.stack([_mean_label(targets, [labels[i] for i in part]) for part in parts])
-    told = np.stack([np.interp(asked, middles, of_label) for of_label in means.T], axis=1)
-    return targets.decided(targets.believed(told) if isinstance(targets, Numbers) else told)
+    predicted = np.stack([np.interp(asked, middles, of_label) for of_label in means.T], axis=1)
+    return targets.decided(targets.believed(predicted) if isinstance(targets, Numbers) else predicted)
 
 
 def _mean_label(targets: Targets, stored: Sequence[Sequence[int]]) -> Array:
-    """[width]: the mean number, or which share of the examples has each label."""
+    """[width]: the mean number, or the share of examples with each label."""
     if isinstance(targets, Numbers):
         mean: Array = targets.batch(stored).mean(axis=0, keepdims=True)
         return mean
@@ -62,7 +62,7 @@ def _mean_label(targets: Targets, stored: Sequence[Sequence[int]]) -> Array:
 
 
 def share_in_common(windows: Iterable[Sequence[int]], end: int, special: Collection[int]) -> float:
-    """Of the pieces of a pair, each counted once: how many stand in both texts. The first ends at the first `end`."""
+    """Share of a pair's distinct tokens that occur in both texts. The first text ends at the first `end`."""
     first: set[int] = set()
     second: set[int] = set()
     for row in windows:
@@ -74,14 +74,14 @@ def share_in_common(windows: Iterable[Sequence[int]], end: int, special: Collect
 
 
 def features(ids: Iterable[int]) -> Array:
-    """The buckets of a text's pieces and of its pairs of neighbours."""
-    pieces = np.asarray(list(ids), dtype=np.int64)
-    pairs = pieces[:-1] * _PAIR + pieces[1:] + 1
-    return np.unique(np.concatenate([pieces, pairs]) % BUCKETS)
+    """Hash buckets of a text's tokens and bigrams."""
+    tokens = np.asarray(list(ids), dtype=np.int64)
+    bigrams = tokens[:-1] * _PAIR + tokens[1:] + 1
+    return np.unique(np.concatenate([tokens, bigrams]) % BUCKETS)
 
 
 def _distances(targets: Numbers, train: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Array:
-    """Of each feature how far from the mean its texts are on average, in standard deviations, with one more at it."""
+    """Mean deviation of the texts with each feature, in standard deviations, smoothed by one more text at the mean."""
     sums, counts = np.zeros(BUCKETS), np.ones(BUCKETS)
     for ids, stored in train:
         found = features(ids)
@@ -92,22 +92,22 @@ def _distances(targets: Numbers, train: Iterable[tuple[Iterable[int], Iterable[i
 
 
 class _Bayes:
-    """P(feature | label) with each counted once more than it was seen; what training does not have says nothing.
+    """P(feature | label) with add-one smoothing; features not seen in training are ignored.
 
-    Few labels have any one feature: what is kept are the pairs that occur, else a table of thousands of labels would
-    not fit into memory.
+    Only the (feature, label) pairs that occur are stored: a full table for thousands of labels would not fit into
+    memory.
     """
 
     def __init__(self, width: int) -> None:
         self.n = 0
         self.labels = np.zeros(width)
-        """texts of each label"""
+        """number of texts with each label"""
         self._texts = np.zeros(BUCKETS)
-        """and of each feature"""
+        """number of texts with each feature"""
         self._pairs: Array = np.zeros(0, dtype=np.int64)
-        """feature * width + label, in order"""
+        """feature * width + label, sorted"""
         self._both: Array = np.zeros(0)
-        """texts that have the two"""
+        """number of texts with each pair"""
         self._new: list[Array] = []
         self._waiting = 0
 
@@ -129,7 +129,7 @@ class _Bayes:
         self._new, self._waiting = [], 0
 
     def learned(self) -> None:
-        """After the last text."""
+        """Call after the last text."""
         self._merge()
         width = len(self.labels)
         self._begin = np.searchsorted(self._pairs, np.arange(BUCKETS + 1) * width)
@@ -139,14 +139,14 @@ class _Bayes:
         self._with, self._without = with_label + known, self._texts.sum() - with_label + known
 
     def likelihoods(self, found: Array) -> Array:
-        """log P(label, text) of each label."""
+        """log P(label, text) for each label."""
         known, pairs = self._known(found)
         likely: Array = _log_ratio(self.labels, self.n) - len(known) * np.log(self._with)
         np.add.at(likely, self._label[pairs], np.log(self._both[pairs] + 1))
         return likely
 
     def odds(self, found: Array) -> Array:
-        """log P(label, text) / P(text without the label) of each label by itself."""
+        """log P(label, text) / P(no label, text) for each label separately."""
         known, pairs = self._known(found)
         odds: Array = _log_ratio(self.labels, self.n - self.labels)
         odds += len(known) * (np.log(self._without) - np.log(self._with)) - np.log(self._texts[known] + 1).sum()
@@ -155,12 +155,12 @@ class _Bayes:
         return odds
 
     def _known(self, found: Array) -> tuple[Array, Array]:
-        """The features that training has, and the places of their pairs with a label."""
+        """The features seen in training, and the indices of their pairs."""
         known = found[self._texts[found] > 0]
         places = [np.arange(self._begin[feature], self._begin[feature + 1]) for feature in known]
         return known, np.concatenate([np.zeros(0, dtype=np.int64), *places])
 
 
 def _log_ratio(counts: Array, others: Array | int) -> Array:
-    with np.errstate(divide="ignore"):  # a label may be that of all texts, or its texts may all be empty
+    with np.errstate(divide="ignore"):  # all texts may have a label, or only empty ones
         return np.log(counts) - np.log(others)

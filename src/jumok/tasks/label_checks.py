@@ -1,6 +1,6 @@
-"""The doctor's rules for labels: how they are distributed over the splits, and how well a model predicts them.
+"""The doctor's rules for labels: their distribution over the splits, and how well a model predicts them.
 
-Classification, relations and tagging share them; the rules for outputs also hold for answers and choices.
+Classification, relations and tagging share them; the rules for outputs also apply to answers and choices.
 """
 
 import re
@@ -18,9 +18,9 @@ from jumok.tasks.checks import Gold
 _RARE = 0.2  # of the share that each label would have if all were equally frequent
 _FEW = 5  # examples of a label, in data that has room for more
 _MANY = 100
-_ENOUGH = 10  # outputs that are not the same by accident
+_ENOUGH = 10  # identical outputs that are no accident
 _LOWER_IS_BETTER = {"mean_absolute_error"}
-_RARE_ADVICE = "A model may never predict them, and overall scores hide it: look at each F1, or collect more examples"
+_RARE_ADVICE = "A model may never predict them, and overall scores hide it: check each F1, or collect more examples"
 
 _JOINED = re.compile(r"\w\s*[,;/|+&]\s*\w")
 
@@ -30,8 +30,8 @@ RULES: dict[str, Rule] = {
         " needs at least two"),
     "rare": ("data.imbalanced", 0, inf, "rare {what} ({labels})", _RARE_ADVICE),
     "rare_type": ("data.imbalanced", inf, inf, "rare {what} ({labels})", _RARE_ADVICE),
-    "missing": ("data.missing_label", 0, inf, "{what} of train that do not occur ({labels})", "{split} cannot show how"
-        " well a model predicts them: add some, or split the data again"),
+    "missing": ("data.missing_label", 0, inf, "{what} that occur only in train ({labels})", "{split} cannot show"
+        " how well a model predicts them: add some, or split the data again"),
     "unknown": ("data.unknown_label", 0, 0, "{what} that do not occur in train ({labels})", "Training refuses them,"
         " because they cannot be learned: correct them{spelling}, or add examples to train"),
     "unknown_tag": ("data.unknown_label", 0, inf, "{what} that do not occur in train ({labels})", "They cannot be"
@@ -39,7 +39,7 @@ RULES: dict[str, Rule] = {
     "alike": ("data.similar_labels", 0, inf, "{what} that differ only in case or number format ({labels})", "A model"
         " treats them as different: use one spelling"),
     "no_label": ("data.no_label", inf, 1, "texts without any label", "Fine where no label applies: otherwise label"
-        " them or leave them out"),
+        " or remove them"),
     "separator": ("data.separator", 0, inf, "labels that look like several in one ({labels}), while no text has more"
         " than one", "data.separator is {separator!r}: check what separates the labels"),
     "ignores_input": ("output.ignores_input", 0, 0, "the model predicts {output!r} for every text", "It ignores its"
@@ -55,18 +55,18 @@ class Labels(Gold):
 
     rules: ClassVar[Mapping[str, Rule]] = RULES
     unknown: ClassVar[str] = "unknown"
-    """the rule for labels that train does not have"""
+    """the rule for labels that do not occur in train"""
 
     def __init__(self, separator: str | None = None) -> None:
-        """`separator` stands between the labels of a text that may have several."""
+        """`separator` separates the labels of a text that may have several."""
         self._separator = separator
         self.labels: Counter[str] = Counter()
         self.types: Counter[str] = Counter()
-        """of spans, if labels mark some: these are judged in the place of the labels"""
+        """span types, if labels mark spans: judged instead of the labels"""
         self.first: dict[str, str] = {}
-        """where each of them was found first"""
+        """where each was first found"""
         self._sizes: Counter[int] = Counter()
-        """of the sets of labels"""
+        """texts by their number of labels"""
         self.tallies: dict[str, Tally] = defaultdict(Tally)
 
     def add(self, example: Any) -> Hashable:
@@ -90,7 +90,7 @@ class Labels(Gold):
     def examine(self, name: str, train: "Labels | None") -> list[Finding]:
         if not self.labels and not self._sizes:
             return []
-        # Tags that mark no spans, such as parts of speech, are judged as labels are.
+        # Tags that mark no spans, such as parts of speech, are judged like labels.
         marks_spans = bool((train or self).types)
         what, counts = ("span types", self.types) if marks_spans else ("labels", self.labels)
         total = counts.total()
@@ -128,11 +128,11 @@ class Labels(Gold):
         return findings
 
     def faults(self, train: Any) -> dict[str, tuple[Tally, int]]:
-        """What was tallied by rule, and of how many."""
+        """Tallies by rule, each with its total."""
         return {fault: (tally, self._sizes.total()) for fault, tally in self.tallies.items()}
 
     def _distribution(self, name: str, what: str, counts: Counter[str]) -> Finding:
-        """How frequent each label is; where a text may have several, each is counted by itself."""
+        """The frequency of each label; where a text may have several, each counts separately."""
         total = self._sizes.total() or counts.total()
         shares = listed([f"{label} {n:,} ({100 * n / total:.1f} %)" for label, n in counts.most_common()], most=10)
         message = f"{name}: {what}: {shares or 'none'}."
@@ -150,7 +150,7 @@ def _by_relation(counts: Mapping[str, int]) -> Counter[str]:
 
 
 def _folded(label: str) -> str:
-    """The same for labels that differ only in case or in how a number is written."""
+    """Equal for labels that differ only in case or number format."""
     value = number_of(label)
     return " ".join(label.casefold().split()) if value is None else repr(value)
 
@@ -163,9 +163,9 @@ def _alike(counts: Mapping[str, int]) -> list[str]:
 
 
 def unknown_in_setting(setting: str, named: Sequence[str], labels: set[str]) -> list[Finding]:
-    """Labels that a setting names and that train does not have: training would refuse it."""
+    """A finding if a setting names labels that train does not have, which training refuses."""
     unknown = [label for label in named if label not in labels]
-    message = f"{setting} names labels that train does not have ({listed(unknown)}), and training refuses that. Train"
+    message = f"{setting} names labels that do not occur in train ({listed(unknown)}), so training refuses it. Train"
     message += f" has {listed(sorted(labels), most=20) or 'no labels'}."
     return [finding("recipe.settings", "error", len(unknown), len(named), message)] if unknown else []
 
@@ -179,9 +179,9 @@ def examine_predictions(
     labels: Callable[[Any], Iterable[str]] = lambda example: (),
     or_weigh: str = "",
 ) -> list[Finding]:
-    """Findings on the outputs for a split and on their scores beside those of baselines; worst first.
+    """Findings on the outputs for a split and on their scores compared with baselines; worst first.
 
-    `labels` gives the gold labels of an example, as scores name them.
+    `labels` returns the gold labels of an example, as the scores name them.
     """
     begin = f"{split}: " if split else ""
     findings = [*_below_baselines(result, begin)]
@@ -208,7 +208,7 @@ def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]
             (value >= than) if metric in _LOWER_IS_BETTER else (value <= than)
             for metric, (value, than) in pairs.items()
         ]
-        perfect = all(value == 100 for value, _ in pairs.values())  # so easy that both are
+        perfect = all(value == 100 for value, _ in pairs.values())  # both may be, on easy data
         if pairs and all(no_better) and not perfect:
             known = ", ".join(f"{metric} {value:.2f} against {than:.2f}" for metric, (value, than) in pairs.items())
             message = f"{begin}the model is no better than the baseline {name.replace('_', ' ')} ({known}). Lower the"

@@ -1,9 +1,8 @@
-"""What the tasks over one text have in common: of training their examples and the order in which these come, of
-prediction their models and how much they read at once."""
+"""Training of tasks over one text: everything that they share but the loss."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic
+from typing import Any, ClassVar, Generic, TypeVar
 
 from torch import Tensor
 
@@ -13,14 +12,16 @@ from jumok.data.shards import Shards
 from jumok.tasks.windows import LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
+Facts = TypeVar("Facts", bound=WindowedFacts)
+
 
 @dataclass(frozen=True, kw_only=True)
 class OneTextTask(Generic[Example]):
-    """Training examples with a field `text` in shards, and dev examples as they were read."""
+    """Training examples in shards, with a field `text`, and dev examples as they were read."""
 
     losses: ClassVar[tuple[str, ...]] = ("cross_entropy",)
     things: ClassVar[str] = "texts"
-    """what a person calls the examples"""
+    """name of the examples in messages"""
 
     tokenizer: Tokenizer
     labels: list[str] = field(default_factory=list)
@@ -33,48 +34,42 @@ class OneTextTask(Generic[Example]):
 
     @property
     def width(self) -> int:
-        """How many outputs a model needs."""
+        """Number of outputs of the model's head."""
         return len(self.labels)
 
     @property
     def facts(self) -> Any:
-        """What prediction has to know, for the model's folder."""
+        """Facts that prediction needs, for the model folder."""
         return {}
 
-    def windowed_facts(self, **more: Any) -> WindowedFacts:
-        """The facts that all tasks have whose texts may be too long."""
-        kind = more.pop("kind", WindowedFacts)
+    def windowed_facts(self, kind: type[Facts], **more: Any) -> Facts:
+        """Facts of a task whose texts may be too long for the model."""
         assert self.long_texts is not None
         rule, max_len = self.long_texts.as_fact, self.long_texts.max_len
-        found: WindowedFacts = kind(
-            language=self.language, labels=self.labels, max_len=max_len, long_texts=rule, **more
-        )
-        return found
+        return kind(language=self.language, labels=self.labels, max_len=max_len, long_texts=rule, **more)
 
     def notes(self) -> list[str]:
-        """What became of training examples that were left out, or too long."""
+        """Remarks on training examples that were left out, or too long."""
         return notes_of_shards(self.train, self.long_texts)
 
     def notes_of_cut(self, things: str) -> list[str]:
-        counted = self.train.facts
         assert self.long_texts is not None
-        return [f"{counted['cut']:,} of {counted['read']:,}: {self.long_texts.became_cut(things)}"] * bool(
-            counted["cut"]
-        )
+        cut, read = self.train.facts["cut"], self.train.facts["read"]
+        return [f"{cut:,} of {read:,}: {self.long_texts.became_cut(things)}"] if cut else []
 
     @property
     def tokenizers(self) -> Tokenizers:
         return Tokenizers(self.tokenizer, self.tokenizer)
 
     def baseline_scores(self, examples: Sequence[Example]) -> dict[str, dict[str, float]]:
-        """What a score on these examples has to be held against, if there is anything simple."""
+        """Scores of simple baselines on these examples."""
         return {}
 
     def batches(self, epoch: int) -> Iterator[Indices]:
         return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
 
     def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the text of the longest."""
+        """Describe examples in a message: how many, and the text of the longest."""
         return self.named(examples, "text")
 
     def named(self, examples: Indices, field_name: str) -> str:
@@ -83,11 +78,11 @@ class OneTextTask(Generic[Example]):
         return f"{len(examples)} {self.things}, the longest of them {self.tokenizer.decode(text[longest].tolist())!r}"
 
     def calibrated(self, predictor: Any, dev: Sequence[Example]) -> dict[str, Any]:
-        """Facts that only show on dev, once the model is trained."""
+        """Facts that are fitted on dev after training."""
         return {}
 
     def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
-        """The weights as they are stored: what was found on dev may be part of them."""
+        """The weights to store, which may absorb facts fitted on dev."""
         return weights
 
 
@@ -95,7 +90,7 @@ DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"
 
 
 def notes_of_shards(train: Shards, long_texts: LongTexts | None = None, how: str | None = None) -> list[str]:
-    """What became of training examples that are empty, too long, or marked where no piece ends."""
+    """Remarks on training examples that are empty or too long; `how` long texts are read, if not by the rule."""
     counted = train.facts
     dropped = [f"{counted[k]:,} {words}" for k, words in DROPPED.items() if counted[k]]
     notes = [f"left out of {counted['read']:,} training examples: {', '.join(dropped)}"] if dropped else []

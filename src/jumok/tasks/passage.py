@@ -1,4 +1,4 @@
-"""A text with what was found in it: what tagging, relation extraction and question answering give a picture to draw."""
+"""A text with the entities and relations found in it: what tagging, relation extraction and answering can draw."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,35 +1,31 @@
-"""What every preparation needs: splits that can be read, vocabularies that are learned once, shards of both."""
+"""Preparation of training data: read the splits, train tokenizers, write token shards; both are cached."""
 
-import errno
-import hashlib
-import json
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from jumok.data.corpus import Corpus, Texts
+from jumok.data.cache import Cache
+from jumok.data.corpus import Corpus, Example, Texts
 from jumok.data.shards import FORMAT, Shards, build_shards
-from jumok.errors import DataError, InputError
+from jumok.errors import DataError
 from jumok.examples import SPLITS
 from jumok.examples.documents import Sentence
 from jumok.examples.files import FileData
-from jumok.files import write_atomically
+from jumok.files import verify_folder, write_folder
 from jumok.hub.folder import model_folder
 from jumok.hub.tokenizer import read_tokenizers
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, GPT, MARIAN, TRAINER, Layout, TokenizerConfig
-from jumok.version import __version__
 
-CACHE_FOLDER = "JUMOK_CACHE"
+TOKENIZER = "tokenizer.json"
 LAYOUTS = {"bert": BERT, "gpt": GPT}
-"""models with special pieces of their own"""
+"""models with their own special tokens"""
 
 
 class Recipe(Protocol):
-    """What a task reads of a recipe."""
+    """The part of a recipe that tasks use."""
 
     @property
     def seed(self) -> int: ...
@@ -54,9 +50,9 @@ class Recipe(Protocol):
 
 
 def read_splits(recipe: Recipe, *, fresh: bool = True) -> tuple[Corpus[Any], list[Any], list[Any]]:
-    """The training corpus, and all that will be scored: what cannot be read is named before anything is learned.
+    """The training corpus, and the examples of dev and test, so that unreadable ones are reported before training.
 
-    A run that goes on has been looked at before: its test data is read when it is scored.
+    A run that resumes has been checked before: its test data is read when it is scored.
     """
     train, dev, test = (Corpus[Any](recipe.data, split, seed=recipe.seed) for split in SPLITS)
     held_out = read_split(dev), read_split(test) if fresh and test.exists() else []
@@ -73,14 +69,14 @@ def read_split(corpus: Corpus[Any], section: str = "data") -> list[Any]:
         raise DataError(
             f"the recipe has no {corpus.split} data, or its files are empty",
             where=corpus.name or key,
-            hint=f"{key} with at least one example" + (f", or {key}_share" if section == "data" else ""),
+            hint=f"set {key} to files with examples" + (f", or set {key}_share" if section == "data" else ""),
             code="data.empty",
         )
     return examples
 
 
 def _refuse_empty_side(corpus: Corpus[Any]) -> None:
-    """Say so if there are examples, and shares gave all of them to other splits; they never divide a document."""
+    """Refuse a split by shares that put every example into other splits; documents are never divided."""
     data = corpus.data
     if not isinstance(data, FileData) or not data.share(corpus.split):
         return
@@ -90,18 +86,18 @@ def _refuse_empty_side(corpus: Corpus[Any]) -> None:
         documents = isinstance(examples[0], Sentence)
         what = f"{len(examples)} {'document' if documents else 'example'}{'s' if len(examples) > 1 else ''}"
         raise DataError(
-            f"no {corpus.split} data: of {what}, divided by a hash of their text, all fell on other sides",
+            f"no {corpus.split} data: {what}, split by a hash of the text, all fell into other splits",
             where=corpus.name,
-            hint="data.dev (and data.test) with files of their own, or more to divide"
-            + (": data.format says how documents stand in a file" if documents else ""),
+            hint="set data.dev (and data.test) to separate files, or add data"
+            + (", or check data.format, which says how files separate documents" if documents else ""),
             code="data.empty_side",
         )
 
 
 def text_tokenizer(
-    recipe: Recipe, train: Corpus[Any], texts: Callable[[Any], Iterable[str]], key: str, cache: Path
+    recipe: Recipe, train: Corpus[Any], texts: Callable[[Any], Iterable[str]], key: str, cache: Cache
 ) -> Tokenizer:
-    """Of the weights that training begins with, or learned from the training text."""
+    """The tokenizer of the initial weights, or one trained on the training text."""
     layout, start = LAYOUTS.get(recipe.model.kind, MARIAN), recipe.init or recipe.features
     return prepare_tokenizer(recipe.tokenizer, Texts(train, texts), [key], train, cache, layout=layout, start=start)
 
@@ -111,76 +107,124 @@ def prepare_tokenizer(
     texts: Iterable[str],
     key: list[str],
     corpus: Corpus[Any],
-    cache: Path,
+    cache: Cache,
     *,
     layout: Layout = MARIAN,
     start: str | None = None,
 ) -> Tokenizer:
-    """Trained on the training text once; the cache knows it by config and corpus, and `key` for which part of it.
+    """A tokenizer trained on `texts`, cached by config, corpus and `key`, which names the texts.
 
-    Training that begins with the weights in the folder `start` has the vocabulary of that.
+    With `start`, a folder with initial weights, the tokenizer stored there.
     """
     if start is not None:
         return read_tokenizers(model_folder(Path(start))).source
-    digest = json.dumps([__version__, TRAINER, asdict(config), layout.specials, *key, corpus.fingerprint()])
-    path = cache / "tokenizers" / f"{hashlib.sha256(digest.encode()).hexdigest()[:32]}.json"
-    if path.exists():
-        return Tokenizer.load(path)
-    try:
-        tokenizer = Tokenizer.train(config, texts, layout)
-    except DataError as error:
-        where = error.where or corpus.name
-        raise DataError(error.what, where=where, hint=error.hint, code=error.code) from error
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, tokenizer.to_json())
-    return tokenizer
+
+    def build(folder: Path) -> None:
+        try:
+            tokenizer = Tokenizer.train(config, cache.polled(texts), layout)
+        except DataError as error:
+            where = error.where or corpus.name
+            raise DataError(error.what, where=where, hint=error.hint, code=error.code) from error
+        write_folder(folder, lambda building: tokenizer.save(building / TOKENIZER), replace=False)
+
+    def read(folder: Path) -> Tokenizer:
+        verify_folder(folder, needs=[TOKENIZER])
+        return Tokenizer.load(folder / TOKENIZER)
+
+    found = [TRAINER, asdict(config), layout.specials, *key, corpus.fingerprint()]
+    return cache.entry("tokenizers", found, read=read, build=build)
 
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What shards are written from; `facts` is filled while the rows are, and kept with them."""
+    """The contents of shards; `facts` is stored with the rows and may change while they are generated."""
 
     rows: Iterator[Any]
-    """of each example a sequence of ids for each field"""
+    """for each example, a sequence of ids per field"""
     fields: tuple[str, ...]
     largest: int
-    """no id is as large as this"""
+    """all ids are smaller"""
     facts: dict[str, Any]
 
 
-def prepare_shards(cache: Path, key: Sequence[object], write: Callable[[], Recorded]) -> Shards:
-    """Token shards from the cache, or written into it: `key` is all that they depend on.
+def prepare_shards(cache: Cache, key: Sequence[object], write: Callable[[], Recorded]) -> Shards:
+    """Token shards from the cache, or written into it; `key` lists everything they depend on.
 
-    Whatever had to be learned of the training data to write them, such as its labels, is among their facts, so that it
-    is read once.
+    What is collected from the training data to write them, such as labels, is stored in their facts.
     """
-    digest = hashlib.sha256(json.dumps([__version__, FORMAT, *key]).encode()).hexdigest()
-    folder = cache / "shards" / digest[:32]
-    if folder.exists():
-        return Shards(folder)
-    found = write()
-    return build_shards(folder, found.rows, fields=found.fields, vocab_size=found.largest, facts=found.facts)
+
+    def build(folder: Path) -> None:
+        found = write()
+        rows = cache.polled(found.rows)
+        build_shards(folder, rows, fields=found.fields, vocab_size=found.largest, facts=found.facts)
+
+    return cache.entry("shards", [FORMAT, *key], read=Shards, build=build)
 
 
-def refuse_long(long_texts: LongTexts, held_out: Sequence[Any], read: Callable[[Any], object]) -> None:
-    """What would be refused when it is scored is refused before anything is learned."""
-    for example in held_out if long_texts.rule == "refuse" else ():
-        read(example)
+def counted(corpus: Corpus[Example], facts: dict[str, Any]) -> Iterator[Example]:
+    """Count the examples read; the caller counts those that it leaves out, and may not leave out all of them."""
+    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    for example in corpus:
+        facts["read"] += 1
+        yield example
+    refuse_empty(corpus, facts)
 
 
-def cache_folder() -> Path:
-    """Prepared data that runs share: $JUMOK_CACHE, or jumok's place in the user's cache."""
-    own = os.environ.get(CACHE_FOLDER)
-    folder = Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "jumok"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not os.access(folder, os.W_OK):
-            raise PermissionError(errno.EACCES, "no permission to write")
-    except OSError as error:
-        raise InputError(
-            f"the folder for prepared data cannot be used: {error.strerror}",
-            where=folder,
-            hint=f"the environment variable {CACHE_FOLDER} set to a folder that can be written",
-            code="input.cache",
-        ) from error
-    return folder
+def refuse_empty(corpus: Corpus[Any], facts: Mapping[str, int]) -> None:
+    """Refuse a corpus without an example to train on."""
+    read, empty, too_long = (facts[name] for name in ("read", "empty", "too_long"))
+    if read == empty + too_long:
+        what = f"empty corpus: {read} examples read, {empty} empty, {too_long} too long"
+        raise DataError(what, where=corpus.name, hint="add at least one example to train on", code="data.empty")
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """The splits of a task over one text, with its tokenizer and its rule for long texts."""
+
+    recipe: Recipe
+    cache: Cache
+    train: Corpus[Any]
+    dev: list[Any]
+    test: list[Any]
+    tokenizer: Tokenizer
+    long_texts: LongTexts
+
+    @classmethod
+    def of(
+        cls,
+        recipe: Recipe,
+        cache: Cache,
+        splits: tuple[Corpus[Any], list[Any], list[Any]],
+        texts: Callable[[Any], Iterable[str]],
+        key: str,
+    ) -> "Preparation":
+        """`texts` are those of an example that the tokenizer is trained on, and `key` is their name in the cache."""
+        tokenizer = text_tokenizer(recipe, splits[0], texts, key, cache)
+        return cls(recipe, cache, *splits, tokenizer, LongTexts.of(recipe.data))
+
+    @property
+    def held_out(self) -> list[Any]:
+        return [*self.dev, *self.test]
+
+    def shards(self, key: str, write: Callable[[], Recorded], *more: object) -> Shards:
+        """Shards of the training corpus; `key` and `more` are what they depend on beside corpus and tokenizer."""
+        parts = [key, self.train.fingerprint(), self.tokenizer.sha256, *self.long_texts.key, *more]
+        return prepare_shards(self.cache, parts, write)
+
+    def refuse_long(self, encode: Callable[[Tokenizer, Any, LongTexts], object]) -> None:
+        """If long texts are refused, refuse those of dev and test before training, not when they are scored."""
+        for example in self.held_out if self.long_texts.rule == "refuse" else ():
+            encode(self.tokenizer, example, self.long_texts)
+
+    def arguments(self, shards: Shards) -> dict[str, Any]:
+        """Arguments that every `OneTextTask` takes."""
+        return {
+            "train": shards,
+            "dev": self.dev,
+            "tokenizer": self.tokenizer,
+            "long_texts": self.long_texts,
+            "language": self.recipe.data.language,
+            "batch_tokens": self.recipe.train.batch_tokens,
+            "seed": self.recipe.seed,
+        }

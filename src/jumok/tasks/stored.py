@@ -1,4 +1,4 @@
-"""Model folders with their tasks: the hub reads and writes them, the table of tasks knows what their models are for."""
+"""Model folders and their tasks: the hub reads and writes the files, `TASKS` knows the architectures."""
 
 from pathlib import Path
 
@@ -12,14 +12,14 @@ HEADS: Heads = {task.name: task.architectures for task in TASKS}
 
 
 def read_model(folder: Path) -> ModelFolder:
-    """A model folder whose facts are those that its task needs."""
+    """Read a model folder, and check that it has the facts that its task needs."""
     model = hub.read_model(folder, HEADS)
     task_named(model.facts["task"]["kind"]).read_facts(model.facts, where=folder / CONFIG)
     return model
 
 
 def read_start(path: str) -> ModelFolder:
-    """The model of a run, or a model folder, for training to begin with."""
+    """Read the run or model folder that training starts from."""
     return read_model(hub.model_folder(Path(path)))
 
 
@@ -28,5 +28,5 @@ def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:
 
 
 def obstacle(model: ModelFolder) -> str | None:
-    """Why `transformers` cannot open what jumok would write of a model; None if it can."""
+    """Why `transformers` could not open this model if jumok wrote it; None if it could."""
     return hub.obstacle(model, HEADS)

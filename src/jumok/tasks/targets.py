@@ -1,7 +1,7 @@
-"""What a label may be: one class of several, any number of labels, or a number.
+"""Kinds of targets: one class of several, any number of labels, or a number.
 
-A kind of target knows how labels are read, stored and batched, what a model's outputs mean, and how they are scored.
-Its loss is in classification/task.py. Outputs are [n, width]; `believed` is what they mean: probabilities, or numbers.
+A target knows how labels are read, stored and batched, what a model's outputs mean, and how they are scored. Its loss
+is in classification/task.py. Outputs are [n, width]; `believed` turns them into probabilities, or numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,30 +13,23 @@ from numpy.typing import NDArray
 
 from jumok.errors import DataError, listed, nearest
 from jumok.examples.labelled import NUMBER
-from jumok.score.classification import (
-    compare_classes,
-    quick_scores,
-    score_classes,
-    softmax,
-    temperature_for,
-    temperature_for_labels,
-)
-from jumok.score.labels import compare_labels, quick_labels, score_labels
-from jumok.score.numbers import compare_numbers, quick_numbers, score_numbers
-from jumok.score.significance import Comparison, Score, Values
+from jumok.score.classification import class_metrics, softmax, temperature_for, temperature_for_labels
+from jumok.score.labels import label_metrics
+from jumok.score.numbers import number_metrics
+from jumok.score.significance import Metrics, Values
 
 Predicts = Literal["class", "labels", "number"]
 Array = NDArray[Any]
 FEW_LABELS = 20
-"""F1 is reported for each label only up to this many"""
+"""F1 is reported per label only up to this many"""
 
 
 class HasLabel(Protocol):
-    """An example that people have labelled, and the place it was read from."""
+    """A labelled example, and the place it was read from."""
 
     @property
     def gold(self) -> str:
-        """Its label; an error if it has none."""
+        """Its label; raises an error if it has none."""
         ...
 
     @property
@@ -48,11 +41,11 @@ class Targets(Protocol):
     def labels(self) -> list[str]: ...
     @property
     def width(self) -> int:
-        """How many outputs a model needs."""
+        """Number of outputs of the model's head."""
         ...
 
     def gold(self, examples: Sequence[HasLabel]) -> Array:
-        """The labels of examples; one that does not occur in training is an error."""
+        """The labels of examples; raises an error for one that does not occur in training."""
         ...
 
     def stored(self, example: HasLabel) -> list[int]:
@@ -60,38 +53,38 @@ class Targets(Protocol):
         ...
 
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
-        """Weights by which all labels count the same, rare or not; `counts` of n examples have each."""
+        """Weights that balance rare and frequent labels; `counts` of n examples have each label."""
         ...
 
     def batch(self, stored: Sequence[Sequence[int]]) -> Array:
-        """Labels out of the shards, for a loss: numbers of classes [n], yes or no [n, width], or numbers [n]."""
+        """Labels from the shards as targets of a loss: class indices [n], 0 or 1 [n, width], or numbers [n]."""
         ...
 
     def believed(self, outputs: Values) -> Values: ...
     def decided(self, believed: Values) -> Array: ...
     def temperature(self, believed: Values, gold: Array) -> float | None:
-        """What to divide the outputs by, so that a model is as sure as it is right; None where that means nothing."""
+        """The temperature that calibrates the outputs; None where there is no confidence to calibrate."""
         ...
 
     def heated(self, believed: Values, temperature: float) -> Values:
-        """The probabilities if the outputs were divided by this."""
+        """The probabilities with the outputs divided by this temperature."""
         ...
 
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
-        """How sure the model is of each of its decisions, and whether it is right."""
+        """The confidence of each decision, and whether it is right."""
         ...
 
-    def score(self, decided: Array, gold: Array) -> list[Score]: ...
-    def quick(self, decided: Array, gold: Array) -> dict[str, float]: ...
-    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]: ...
+    def metrics(self, decided: Array, gold: Array, *, by_label: bool = False) -> Metrics:
+        """Metrics of the decisions; `by_label` adds F1 of each label, unless there are many."""
+        ...
 
 
 def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
     """The labels of the training data, sorted; numbers by value, so that 10 follows 9."""
     found = set(labels)
     if len(found) < 2:
-        hint = "at least two labels to tell apart"
-        raise DataError(f"{len(found)} label in the training data", where=where, hint=hint, code="data.few_labels")
+        hint = "add examples of at least two labels"
+        raise DataError(f"only {len(found)} label in the training data", where=where, hint=hint, code="data.few_labels")
 
     def place(label: str) -> tuple[bool, int, str]:
         counts = label.isdecimal() and len(label) < 20
@@ -103,14 +96,14 @@ def collect_labels(labels: Iterable[str], *, where: str) -> list[str]:
 def number_of(label: str, labels: Mapping[str, int], where: str) -> int:
     if label not in labels:
         what = f"the label {label!r} does not occur in the training data"
-        hint = f"{nearest(label, labels)} one of {listed([*labels], FEW_LABELS)}".lstrip()
+        hint = f"{nearest(label, labels)} use one of {listed([*labels], FEW_LABELS)}".lstrip()
         raise DataError(what, where=where, hint=hint, code="data.unknown_label")
     return labels[label]
 
 
 @dataclass(frozen=True, slots=True)
 class Classes:
-    """One label of several; believed are the probabilities of each."""
+    """One label of several; `believed` gives the probability of each."""
 
     labels: list[str]
 
@@ -147,20 +140,14 @@ class Classes:
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
         return believed.max(axis=1), self.decided(believed) == gold
 
-    def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_classes(decided.tolist(), gold.tolist(), n_labels=self.width, names=_names(self.labels))
-
-    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
-        return quick_scores(decided.tolist(), gold.tolist(), n_labels=self.width)
-
-    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
-        said = ours.tolist(), theirs.tolist(), gold.tolist()
-        return compare_classes(*said, n_labels=self.width, names=_names(self.labels))
+    def metrics(self, decided: Array, gold: Array, *, by_label: bool = False) -> Metrics:
+        names = _names(self.labels) if by_label else ()
+        return class_metrics(decided.tolist(), gold.tolist(), n_labels=self.width, names=names)
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Any number of labels, also none; believed is the probability of each by itself."""
+    """Any number of labels, or none; `believed` gives the probability of each separately."""
 
     labels: list[str]
     separator: str = "|"
@@ -181,7 +168,7 @@ class Several:
         return sorted({self.labels.index(label) for label in split_labels(example.gold, self.separator)})
 
     def balanced(self, counts: Sequence[int], n: int) -> list[float]:
-        """The examples that have a label count for as much as those that have not."""
+        """Examples with a label count as much as those without it."""
         return [max(n - count, 1) / max(count, 1) for count in counts]
 
     def batch(self, stored: Sequence[Sequence[int]]) -> Array:
@@ -206,20 +193,14 @@ class Several:
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
         return np.maximum(believed, 1 - believed).ravel(), (self.decided(believed) == gold).ravel()
 
-    def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_labels(decided, gold, names=_names(self.labels))
-
-    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
-        return quick_labels(decided, gold)
-
-    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
-        return compare_labels(ours, theirs, gold, names=_names(self.labels))
+    def metrics(self, decided: Array, gold: Array, *, by_label: bool = False) -> Metrics:
+        return label_metrics(decided, gold, names=_names(self.labels) if by_label else ())
 
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
-    """A number. In training a model predicts its distance from the mean in standard deviations; both are folded into
-    its output layer afterwards."""
+    """A number. Training predicts its distance from the mean in standard deviations; both are folded into the output
+    layer afterwards."""
 
     mean: float = 0.0
     deviation: float = 1.0
@@ -231,19 +212,19 @@ class Numbers:
 
     @classmethod
     def of(cls, examples: Iterable[HasLabel], *, where: str = "") -> "Numbers":
-        """Mean and deviation of training data; numbers that 32 bits could not tell apart are an error."""
+        """Mean and deviation of training data; refuses numbers that float32 cannot distinguish."""
         values = np.fromiter(map(read_number, examples), dtype=np.float64)
         if not len(values):
             return cls()
         size = float(np.abs(values).max())
         mean, deviation = float(values.mean()), float((values / (size or 1.0)).std()) * size
         if deviation == 0.0:
-            hint = "at least two numbers to tell apart"
-            what = f"no number but {mean:g} in the training data"
+            hint = "add examples with at least two different numbers"
+            what = f"{mean:g} is the only number in the training data"
             raise DataError(what, where=where, hint=hint, code="data.few_labels")
         if not 1e-30 < deviation < 1e30 or abs(mean) > 1e6 * deviation:
-            what = f"the numbers, about {mean:.6g}, differ by {deviation:.3g}: too much or too little for 32 bits"
-            hint = "the same numbers minus a constant, or in another unit"
+            what = f"numbers with mean {mean:.6g} and deviation {deviation:.3g} do not fit float32"
+            hint = "subtract a constant from the numbers, or use another unit"
             raise DataError(what, where=where, hint=hint, code="data.number_range")
         return cls(mean, deviation)
 
@@ -275,18 +256,12 @@ class Numbers:
     def surety(self, believed: Values, gold: Array) -> tuple[Array, Array]:
         return np.zeros(0), np.zeros(0)
 
-    def score(self, decided: Array, gold: Array) -> list[Score]:
-        return score_numbers(decided.tolist(), gold.tolist())
-
-    def quick(self, decided: Array, gold: Array) -> dict[str, float]:
-        return quick_numbers(decided.tolist(), gold.tolist())
-
-    def compare(self, ours: Array, theirs: Array, gold: Array) -> list[Comparison]:
-        return compare_numbers(ours.tolist(), theirs.tolist(), gold.tolist())
+    def metrics(self, decided: Array, gold: Array, *, by_label: bool = False) -> Metrics:
+        return number_metrics(decided.tolist(), gold.tolist())
 
 
 def _names(labels: Sequence[str]) -> Sequence[str]:
-    """Labels whose F1 is reported one by one."""
+    """Labels whose F1 is reported."""
     return labels if len(labels) <= FEW_LABELS else ()
 
 
@@ -302,13 +277,13 @@ def split_labels(label: str, separator: str) -> list[str]:
 def read_number(example: HasLabel) -> float:
     value = float(example.gold) if NUMBER.fullmatch(example.gold) else float("nan")
     if not np.isfinite(value):
-        what, hint = f"the label {example.gold!r} is not a number", 'a number, or task.predicts = "class"'
+        what, hint = f"the label {example.gold!r} is not a number", 'write a number, or set task.predicts = "class"'
         raise DataError(what, where=example.where, hint=hint, code="data.not_a_number")
     return value
 
 
 def targets_of(predicts: Predicts, labels: Sequence[str], *, separator: str = "|") -> Targets:
-    """The targets of a model that knows these labels."""
+    """The targets of a model with these labels."""
     match predicts:
         case "class":
             return Classes(list(labels))

@@ -1,7 +1,7 @@
-"""Texts longer than a model reads: one rule for every task, in training and in prediction.
+"""Texts too long for a model: one rule for every task, in training and in prediction.
 
-With "windows" a text is read in parts that overlap, and what is found in them is merged; with "truncate" its beginning
-is read; with "refuse" it is an error. How many texts were too long is counted and said, never hidden.
+"windows" reads a text in overlapping parts and merges the results; "truncate" reads only its beginning; "refuse" raises
+an error. The number of long texts is always reported.
 """
 
 from collections.abc import Sequence
@@ -19,18 +19,18 @@ from jumok.text.tokenizer import Tokenizer
 
 Rule = Literal["windows", "truncate", "refuse"]
 Part = tuple[int, int]
-"""first piece, piece after the last"""
+"""first token, token after the last"""
 Row = TypeVar("Row")
 NO_LIMIT = 10**9
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """The windows of one text, each with what begins and ends it."""
+    """The windows of one text, with the special tokens around each."""
 
     rows: list[list[int]]
     long: bool
-    """whether there was more than fits into one"""
+    """whether the text does not fit into one"""
 
     @property
     def truncated(self) -> bool:
@@ -39,13 +39,13 @@ class Framed:
 
 @dataclass(frozen=True, slots=True)
 class Beside(Generic[Row]):
-    """The windows of a context, each beside all of what is asked of it: a question, or several endings."""
+    """The windows of a context, each beside the whole question, or all endings."""
 
     windows: list[Row]
     long: bool
-    """whether there was more context than fits into one"""
+    """whether the context does not fit into one"""
     cut: bool
-    """whether what is asked is so long that only its beginning is read"""
+    """whether the question, or an ending, was truncated"""
 
     @property
     def truncated(self) -> bool:
@@ -54,7 +54,7 @@ class Beside(Generic[Row]):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowRule:
-    """What becomes of texts that are longer than a model reads."""
+    """How to read texts that are too long for a model."""
 
     rule: Rule = "windows"
     stride: CountOrZero = 64
@@ -62,7 +62,7 @@ class WindowRule:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowedFacts:
-    """What a model of texts that may be too long for it has to remember."""
+    """Facts that a model needs for prediction if texts may be too long for it."""
 
     language: str = ""
     labels: list[str] = field(default_factory=list)
@@ -70,28 +70,28 @@ class WindowedFacts:
     long_texts: WindowRule = WindowRule()
 
     def rule(self, room: int | None) -> "LongTexts":
-        """As it was in training; of a model from elsewhere that has room for so many pieces, the usual one."""
+        """The rule of training; for an imported model with room for `room` tokens, the default."""
         return LongTexts(self.max_len or room or NO_LIMIT, self.long_texts.rule, self.long_texts.stride)
 
 
 @dataclass(frozen=True, slots=True)
 class LongTexts:
-    """The rule of one run."""
+    """The rule for long texts of one run."""
 
     max_len: int
-    """pieces of a window, with those that frame it"""
+    """tokens of a window, special tokens included"""
     rule: Rule = "windows"
     stride: int = 64
-    """pieces that neighbouring windows share"""
+    """tokens that neighbouring windows share"""
 
     @classmethod
     def of(cls, data: Any) -> "LongTexts":
-        """As [data] of a recipe says."""
+        """The rule in a recipe's [data]."""
         return cls(data.max_len, data.long_texts, data.stride)
 
     @property
     def key(self) -> list[object]:
-        """What the rows of shards depend on."""
+        """Everything that the rows of shards depend on."""
         return [self.max_len, self.rule, self.stride]
 
     @property
@@ -99,17 +99,17 @@ class LongTexts:
         return WindowRule(rule=self.rule, stride=self.stride)
 
     def parts(self, n: int, room: int, *, where: str = "") -> list[Part]:
-        """The parts of a text of n pieces that are read, if there is room for `room` of them."""
+        """The parts to read of a text of n tokens, if there is room for `room` of them."""
         if n <= room:
             return [(0, n)]
         if room < 1:
-            what = f"{self.max_len} pieces leave no room for a text beside what has to be read with it"
-            raise DataError(what, where=where, hint="a larger data.max_len", code="data.no_room")
+            what = f"{self.max_len} tokens leave no room for a text beside what is read with it"
+            raise DataError(what, where=where, hint="increase data.max_len", code="data.no_room")
         match self.rule:
             case "refuse":
-                what = f"a text of {n} pieces, where there is room for {room}"
+                what = f"the text has {n} tokens, but there is room for {room}"
                 raise DataError(
-                    what, where=where, hint='shorter texts, or data.long_texts = "windows"', code="data.too_long"
+                    what, where=where, hint='shorten it, or set data.long_texts = "windows"', code="data.too_long"
                 )
             case "truncate":
                 return [(0, room)]
@@ -119,9 +119,9 @@ class LongTexts:
                 return [(start, start + room) for start in starts]
 
     def pair_parts(self, a: int, b: int, room: int, *, where: str = "") -> list[tuple[Part, Part]]:
-        """Of two texts that share the room the longer one is read in parts, each beside the whole of the other.
+        """Parts of two texts that share the room: the longer one is split, each part read beside the whole other one.
 
-        If the other would take more than half of the room, both are read in parts, side by side.
+        If the shorter one would take more than half of the room, both are split and read side by side.
         """
         if a + b <= room:
             return [((0, a), (0, b))]
@@ -137,7 +137,7 @@ class LongTexts:
     def framed(
         self, tokenizer: Tokenizer, text: Sequence[int], pair: Sequence[int] | None = None, *, where: str = ""
     ) -> Framed:
-        """A text, or a pair of texts, as a model reads it."""
+        """A text, or a pair of texts, as model input."""
         room = self.max_len - len(tokenizer.frame([], None if pair is None else []))
         if pair is None:
             found = self.parts(len(text), room, where=where)
@@ -147,16 +147,16 @@ class LongTexts:
         return Framed(rows, len(text) + len(pair) > room)
 
     def became(self, how: str | None = None) -> str:
-        """What became of texts that were too long; `how` they were read, if not by the rule."""
-        how = how or ("in windows that overlap" if self.rule == "windows" else "at their beginning only")
-        return f"texts with more than {self.max_len} pieces, read {how}"
+        """The note on texts that are too long; `how` they are read, if not by the rule."""
+        how = how or ("in overlapping windows" if self.rule == "windows" else "at their beginning only")
+        return f"texts with more than {self.max_len} tokens, read {how}"
 
     def became_cut(self, things: str) -> str:
-        """What became of `things` that are read beside a context and leave it too little room."""
-        return f"{things} that take more than half of {self.max_len} pieces, cut there"
+        """The note on `things` that are read beside a context and leave it too little room."""
+        return f"{things} that take more than half of {self.max_len} tokens, truncated"
 
     def notes(self, long: bool, how: str | None = None) -> list[Note]:
-        """What is to be said of a text that was too long, if it was."""
+        """A note if the text was too long."""
         code = "text.cut" if self.rule == "truncate" and how is None else "text.windows"
         return [Note(code, self.became(how))] if long else []
 
@@ -166,9 +166,9 @@ class LongTexts:
 
 
 def owners(parts: Sequence[Part], pieces: Sequence[int]) -> NDArray[np.int64]:
-    """Of every piece the part where it has most text on its shorter side (Devlin, google-research/bert#66).
+    """For every token, the part with the most text on its shorter side (Devlin, google-research/bert#66).
 
-    All parts are of one length, so that it is the one whose middle is nearest; -1 if the piece was cut off.
+    All parts have the same length, so it is the one whose middle is nearest; -1 if the token was truncated.
     """
     where, ends = np.array(pieces, dtype=np.int64), np.array(parts)
     middles = ends.sum(axis=1) - 1  # twice

@@ -1,1 +1,1 @@
-"""Strings and ids, file formats. Nothing here knows a tensor."""
+"""Text processing: tokenizers, vocabularies and file formats. No tensors."""

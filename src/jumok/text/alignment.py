@@ -1,4 +1,4 @@
-"""Which lines of two files belong together, as far as the lengths of the lines tell."""
+"""Alignment of the lines of two files, judged by their lengths."""
 
 from itertools import pairwise
 from math import log
@@ -8,14 +8,14 @@ import numpy.typing as npt
 
 Values = npt.NDArray[np.float64]
 
-_PRICE_OF_CHANGE = 20.0  # in nats: with a million lines to be wrong about, far more than chance gives
+_PRICE_OF_CHANGE = 20.0  # in nats: far more than chance gains over a million lines
 
 
 def aligned_stretches(source: Values, target: Values) -> tuple[float, list[tuple[int, int, int | None]]]:
-    """How well the lengths fit (a correlation), and the likeliest stretches: first, end and shift, None for no fit.
+    """Return the correlation of the lengths and the likeliest stretches (first, end, shift); shift is None for no fit.
 
-    For correlated Gaussians the log-odds that two lines belong together are known in closed form. The stretches
-    are the path through the odds of all lines and shifts that gains most, when each change has its price.
+    For correlated Gaussians the log-odds that two lines belong together have a closed form. The stretches are the
+    best path through the odds of all lines and shifts, where each change of shift costs a fixed price.
     """
     n = len(source)
     if min(n, len(target)) < 20 or not source.std() or not target.std():
@@ -30,15 +30,15 @@ def aligned_stretches(source: Values, target: Values) -> tuple[float, list[tuple
     window = min(50, n)
     whole = n // window * window
     in_windows = _correlation(x[:whole].reshape(-1, window), known[:, :whole].reshape(len(shifts), -1, window))
-    # Files sorted by length have no correlation within a window, but one over all.
+    # Files sorted by length correlate as a whole, but not within a window.
     fit = float(max(np.median(in_windows.max(axis=0)), _correlation(x, known).max()))
-    r = min(max(fit, 0.0), 0.9)  # more would be too sure of itself where a chapter has a style of its own
+    r = min(max(fit, 0.0), 0.9)  # a higher r is overconfident where a chapter has its own style
     odds = (2 * r * x * shifted - r * r * (x * x + shifted**2)) / (2 * (1 - r * r)) - 0.5 * log(1 - r * r)
     changes = _best_path(np.vstack([np.clip(np.nan_to_num(odds), -4, 4), np.zeros(n)]))
     stretches: list[tuple[int, int, int | None]] = []
     for (first, state), (end, _) in pairwise([*changes, (n, 0)]):
         fits = state < len(shifts) or _correlation(x[first:end], known[:, first:end]).max() > fit / 2
-        # Lines that correlate but do not fit only have an unusual ratio.
+        # Lines that correlate without fitting merely have an unusual length ratio.
         stretches.append((first, end, (*shifts, 0)[state] if fits else None))
     return fit, stretches
 
@@ -50,7 +50,7 @@ def _correlation(x: Values, y: Values) -> Values:
 
 
 def _best_path(odds: Values) -> list[tuple[int, int]]:
-    """Viterbi's path through [states, lines]: each line where it changes, the first too, and its new state."""
+    """Viterbi path through [states, lines] as (line, new state) at each change, starting with line 0."""
     states = np.arange(len(odds), dtype=np.int8)
     came_from = np.zeros(odds.shape[::-1], dtype=np.int8)
     best = -_PRICE_OF_CHANGE * (states != 0)

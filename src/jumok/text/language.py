@@ -1,4 +1,4 @@
-"""What tells that a text cannot be of a language: its letters, and the words that hold sentences together."""
+"""Detect texts that cannot be in a given language, by their letters and function words."""
 
 import re
 
@@ -12,8 +12,8 @@ _LETTERS = {
     "he": "\u0590-\u05ff", "ar": "\u0600-\u06ff\u0750-\u077f", "th": "\u0e00-\u0e7f", "hi": "\u0900-\u097f",
     **dict.fromkeys(("en", "de", "fr", "es", "it", "nl", "pt", "sv", "da", "fi", "pl", "cs", "tr", "vi"), _LATIN),
 }
-# The words that hold sentences together: hardly a sentence does without, whatever it talks about. What two of these
-# languages write alike belongs in both lists, and then tells nothing.
+# Hardly any sentence does without function words, whatever its topic. A word that two of these languages share belongs
+# in both lists, where it cancels out.
 _FUNCTION_WORDS = {
     "en": "the a an and or of is are was were be with for from by on at to this that it its has have not as you he can"
           " which your his her they their there who will while into in i no o do me come per d l",
@@ -29,10 +29,10 @@ _FUNCTION_WORDS = {
 
 
 class Language:
-    """Tells texts that cannot be of a language; in doubt they can."""
+    """Detects texts that cannot be in a language; in doubt, they can."""
 
     def __init__(self, code: str, *, other: str | None = None) -> None:
-        """`other` is what texts are in if not in this one; without it, that may be any."""
+        """`other` is the only alternative language; without it, any language is."""
         self.code = _plain(code)
         letters = _LETTERS.get(self.code)
         self._latin = letters == _LATIN
@@ -51,10 +51,10 @@ class Language:
                     return True
         if not self._letters or (self._latin and text.isascii()):
             return False
-        # Korean or Russian may be nearly all Latin names and code; English is hardly ever mostly Hangul.
+        # Korean or Russian text may be nearly all Latin names and code; English is hardly ever mostly Hangul.
         if len(self._letters.findall(text)) >= (0.3 * sum(map(len, words)) if self._latin else 1):
             return False
-        # Names and commands stay in Latin letters (those before "ɐ") everywhere: only running text tells.
+        # Names and commands keep their Latin letters (those before "ɐ") in any language: only running text is evidence.
         if all(word < "ɐ" for word in words) and len(_LOWERCASE_WORD.findall(text)) < 2:
             return False
         return sum(len(word.encode()) for word in words) >= 10

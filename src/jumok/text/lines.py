@@ -1,7 +1,7 @@
-"""The lines of text files, packed or not.
+"""Lines of text files, gzipped or not.
 
-When they are read only a line is in memory, whatever the size of the file. Text comes out as it was written; a file
-that cannot be read is a DataError that names the place.
+Reading holds one line in memory, whatever the size of the file. Text is returned exactly as written; a file that
+cannot be read raises a DataError with the location.
 """
 
 import codecs
@@ -17,25 +17,25 @@ from jumok.files import write_together
 
 
 def read_lines(path: Path, *, charset: str = "utf-8") -> Iterator[str]:
-    """The lines of a file, without their ends: only "\\n" and "\\r\\n" end a line."""
+    """Yield the lines of a file without their line ends; only "\\n" and "\\r\\n" end a line."""
     with opened(path) as stream:
         yield from decoded(_with_line_ends(stream, path), str(path), charset=charset)
 
 
 def _with_line_ends(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
-    """The lines of a file, unless what it has are no lines to begin with."""
+    """Pass the lines through; reject UTF-16 and bare CR line ends."""
     for number, line in enumerate(lines):
         if number == 0 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            hint = "UTF-8, e.g. by iconv -f UTF-16 -t UTF-8"
+            hint = "convert it to UTF-8, e.g. with iconv -f UTF-16 -t UTF-8"
             raise DataError("the file is UTF-16", where=path, hint=hint, code="data.encoding")
         if number == 0 and not line.endswith(b"\n") and line.count(b"\r") > 1:
-            hint = "lines that end with LF or CR LF, e.g. by tr '\\r' '\\n'"
-            raise DataError("the lines end with CR alone", where=path, hint=hint, code="data.line_ends")
+            hint = "end lines with LF or CR LF, e.g. with tr '\\r' '\\n'"
+            raise DataError("the lines end with a bare CR", where=path, hint=hint, code="data.line_ends")
         yield line
 
 
 def decoded(lines: Iterable[bytes], name: str, *, first: int = 1, charset: str = "utf-8") -> Iterator[str]:
-    """Lines as text, from the line numbered `first`; `name` is what an error calls their file."""
+    """Decode lines, numbered from `first`; errors call their file `name`."""
     for number, line in enumerate(lines, start=first):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
@@ -51,15 +51,15 @@ def decoded(lines: Iterable[bytes], name: str, *, first: int = 1, charset: str =
 
 
 _RIGHT_INSTEAD_OF: dict[type[OSError], str] = {
-    FileNotFoundError: "the path of a file that exists",
-    IsADirectoryError: "the path of a file, not of a folder",
-    PermissionError: "a file that you may read",
+    FileNotFoundError: "pass the path of a file that exists",
+    IsADirectoryError: "pass the path of a file, not of a folder",
+    PermissionError: "check the permissions of the file",
 }
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[io.BufferedIOBase]:
-    """The bytes of a file, unpacked if its name ends in .gz; what fails while it is open is a DataError."""
+    """Open a file as bytes, decompressed if its name ends in .gz; any failure while it is open is a DataError."""
     try:
         with path.open("rb") as file:
             if path.name.lower().endswith(".gz"):
@@ -69,10 +69,10 @@ def opened(path: Path) -> Iterator[io.BufferedIOBase]:
                 yield file
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(
-            f"not a whole gzip file: {error}", where=path, hint="pack it again", code="data.torn"
+            f"incomplete or corrupt gzip file: {error}", where=path, hint="compress it again", code="data.torn"
         ) from error
     except OSError as error:
-        hint = _RIGHT_INSTEAD_OF.get(type(error), "a file that can be read")
+        hint = _RIGHT_INSTEAD_OF.get(type(error), "pass a readable file")
         raise DataError(
             f"cannot be read: {error.strerror or error}", where=path, hint=hint, code="data.unreadable"
         ) from error
@@ -82,36 +82,36 @@ def undecodable(error: UnicodeDecodeError, charset: str, where: str) -> DataErro
     return DataError(
         f"byte 0x{error.object[error.start]:02x} is not valid {charset.upper()}",
         where=f"{where}, byte {error.start + 1}",
-        hint=f"a file that is {charset.upper()} throughout",
+        hint=f"convert the file to {charset.upper()}",
         code="data.encoding",
     )
 
 
 def as_line(text: str, where: str) -> str:
-    """A text that can be written as a line, and read back as it is; any other is a DataError."""
+    """Return a text that can be written as a line and read back unchanged; reject any other with a DataError."""
     if "\n" in text or text.endswith("\r"):
-        hint = "a text without line breaks, or a format that can hold them"
-        raise DataError(f"a line break inside {text[:60]!r}", where=where, hint=hint, code="data.line_break")
+        hint = "remove the line breaks, or use a format that allows them"
+        raise DataError(f"line break inside {text[:60]!r}", where=where, hint=hint, code="data.line_break")
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        what = f"half a surrogate pair, \\u{ord(text[error.start]):04x}, at character {error.start}"
-        raise DataError(what, where=where, hint="whole characters", code="data.encoding") from None
+        what = f"unpaired surrogate \\u{ord(text[error.start]):04x} at character {error.start}"
+        raise DataError(what, where=where, hint="remove it", code="data.encoding") from None
     return text
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """A file with these lines, packed if its name ends in .gz; it is there when it is whole, or not at all."""
+    """Write lines to a file atomically, gzipped if its name ends in .gz."""
     write_all_lines({path: lines})
 
 
 def write_all_lines(files: Mapping[Path, Iterable[str]]) -> None:
-    """Several files of lines, that are there when all of them are whole."""
+    """Write several files of lines; none appears before all are complete."""
     write_together({path: _content(path, lines) for path, lines in files.items()})
 
 
 def _content(path: Path, lines: Iterable[str]) -> bytes:
     text = "".join(f"{line}\n" for line in lines)
-    # A reader takes one such mark for that of the file.
+    # Readers strip one leading BOM, so a text that starts with one needs another.
     content = (codecs.BOM_UTF8 if text.startswith("\ufeff") else b"") + text.encode()
     return gzip.compress(content, mtime=0) if path.name.lower().endswith(".gz") else content

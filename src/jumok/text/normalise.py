@@ -1,28 +1,28 @@
-"""Unicode composition (NFC) that remembers where each character came from, and where a character ends.
+"""Unicode composition (NFC) with offsets into the original text, and boundaries of user-perceived characters.
 
-NFC joins jamo into syllables and letters with their accents; unlike NFKC and NFD it destroys neither.
+NFC composes jamo into syllables and letters with their accents; unlike NFKC and NFD it destroys neither.
 """
 
 import re
 import unicodedata
 from collections.abc import Sequence
 
-# Jamo that stand one after the other in a syllable: leading consonants, vowels, trailing consonants. Composed
-# syllables can begin with more of the first and go on with more of the others.
+# Jamo in the order of a syllable: leading consonants, vowels, trailing consonants. More leading consonants may precede
+# a composed syllable; more of the others may follow it.
 _LEADING, _VOWEL, _TRAILING = "\u1100-\u115f\ua960-\ua97c", "\u1160-\u11a7\ud7b0-\ud7c6", "\u11a8-\u11ff\ud7cb-\ud7fb"
 _SYLLABLE = re.compile(
     f"[{_LEADING}][{_LEADING}{_VOWEL}\uac00-\ud7a3]|[{_VOWEL}\uac00-\ud7a3][{_VOWEL}{_TRAILING}]|[{_TRAILING}]{{2}}"
 )
 _JOINER = "\u200d"
 _SKIN_TONES = range(0x1F3FB, 0x1F400)
-_TAGS = range(0xE0020, 0xE0080)  # after a black flag, those of a region
+_TAGS = range(0xE0020, 0xE0080)  # spell a region after a black flag
 _FLAG_LETTERS = "".join(map(chr, range(0x1F1E6, 0x1F200)))
 
 
 def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """NFC of `text`, and for each of its characters the span of `text` that it stands for.
+    """Return the NFC of `text` and, for each of its characters, the span of `text` it came from.
 
-    One more span, empty, marks the end of the text.
+    A final empty span marks the end of the text.
     """
     if unicodedata.is_normalized("NFC", text):
         return text, [(i, i + 1) for i in range(len(text))] + [(len(text), len(text))]
@@ -49,9 +49,9 @@ def _joins(cluster: str, character: str) -> bool:
 
 
 def is_inside_character(text: str, offset: int) -> bool:
-    """Whether an offset parts what a reader sees as one character.
+    """Whether an offset falls inside a user-perceived character.
 
-    That is a letter and its accents, the jamo of a syllable, pictures with a variant, a colour or a joiner, and flags.
+    These are letters with accents, the jamo of a syllable, emoji with a variant, skin tone or joiner, and flags.
     """
     if not 0 < offset < len(text):
         return False
@@ -60,12 +60,12 @@ def is_inside_character(text: str, offset: int) -> bool:
 
 
 def whole_characters(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans of a text, made larger if need be: none begins or ends inside what a reader sees as one character."""
+    """Widen spans so that none starts or ends inside a user-perceived character."""
     if text.isascii():
         return list(spans)
     begins = list(range(len(text) + 1))
     ends = list(begins)
-    flags = 0  # letters of flags just before
+    flags = 0  # flag letters just before
     for i in range(1, len(text)):
         flags = flags + 1 if text[i - 1] in _FLAG_LETTERS else 0
         if _goes_on(text[i - 1], text[i], flags):
@@ -77,15 +77,15 @@ def whole_characters(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[
 
 
 def _goes_on(before: str, after: str, flags: int) -> bool:
-    """Whether two in a row are one character to a reader; `flags` is how many letters of flags went before."""
+    """Whether two adjacent code points are one user-perceived character; `flags` counts the flag letters before."""
     kind = unicodedata.category(after)[0]
     if kind == "M" or after == _JOINER or ord(after) in _SKIN_TONES or ord(after) in _TAGS:
-        return True  # M: all that combines, and variation selectors
-    if after in _FLAG_LETTERS:  # two make a flag, counted from the first
+        return True  # M: combining marks and variation selectors
+    if after in _FLAG_LETTERS:  # each pair makes a flag, counting from the first
         return flags % 2 == 1
     return before == _JOINER and kind in "LNS" or bool(_SYLLABLE.fullmatch(before + after))
 
 
 def clean_label(label: str) -> str:
-    """A label is what is seen of it: without white space around it, and composed."""
+    """Strip and compose (NFC) a label, so that labels that look alike are equal."""
     return unicodedata.normalize("NFC", label.strip())

@@ -1,24 +1,23 @@
-"""Where sentences end, in English, German and Korean: rules and short lists of words, nothing learnt.
+"""Sentence boundaries in English, German and Korean: rules and short word lists, nothing learned.
 
-A stop ends a sentence if what follows can begin one, and if what precedes it does not go on: an abbreviation, an
-initial, the number of an item, a date. In doubt it does not: two sentences in one do less harm than half a one.
+A stop ends a sentence if the text after it can start one and the stop is not part of an abbreviation, an initial, an
+item number or a date. In doubt it does not: two merged sentences do less harm than half a sentence.
 """
 
 import re
 import unicodedata
 from collections.abc import Iterator
 
-# Quotes that close in one language and open in another are in both. Dashes open speech, and the last are markup.
+# Quotes that close in one language and open in another are in both. Dashes open speech; the last group is markup.
 _OPENING = "\"'‘’“”„‚«»‹›" + "(\\[{「『《〈【（" + "¿¡–—\\-" + "*_`:"
 _CLOSING = "\"'‘’“”«»‹›" + ")\\]}」』》〉】）"
 _LAUGHS_AND_SMILEYS = "ㄱ-ㅣ^~\u2600-\u27bf\ufe0f\u200d\U0001f000-\U0001faff"
 
-# A stop comes with the quotes and brackets that close behind it, and the laughs and smileys that hang on. In text that
-# was cut into words, brackets close after a blank too; a straight quote alone may open or close, so those are counted.
-# Within brackets nothing ends, as in (Proc. Natl. Acad. Sci. 86, 53), unless a stop is the last thing in them; a
-# sad smiley is no bracket.
+# A stop includes the quotes and brackets that close behind it, and trailing laughs and smileys. In tokenised text,
+# brackets also close after a blank; a lone straight quote may open or close, so these are counted. Nothing ends inside
+# brackets, as in (Proc. Natl. Acad. Sci. 86, 53), unless a stop is the last thing in them; a sad smiley is no bracket.
 _STOP = re.compile(
-    r'(?=[.!?…。！？"(\[])(?:'  # what the rest begins with: only for speed
+    r'(?=[.!?…。！？"(\[])(?:'  # possible first characters: only for speed
     rf"(?P<marks>[.!?…。！？]+)(?P<closing>[{_CLOSING}]*(?:\s[)\]}}”])*)[{_LAUGHS_AND_SMILEYS}]*"
     r'|(?P<quote>(?<!\S)"(?!\S))'
     r"|(?<![:;=`'\"])\((?:[^()]{1,300}+(?:\([^()]{0,60}\))?){1,4}+(?<![.!?…])(?<![.!?…]\s)\)"
@@ -30,11 +29,11 @@ _NEXT = re.compile(rf"(\s*)((?:[{_OPENING}]\s*)*)(?=(?P<first>\S))([^\W\d_]*)")
 _INK = re.compile(r"\S")
 _WORD = re.compile(r"[^\W_ㄱ-ㅣ]")
 _HANGUL = re.compile("[가-힣ᄀ-ᇿ]")
-_NAME = re.compile(r"[a-z]{1,4}-?[A-Z0-9]")  # p53, mRNA, c-Fos, iPhone: these begin sentences as they are
-_QUOTATIVE = re.compile(r"이?라[고는며면던]|하[고며는자]|[고며란는]\b")  # "…" 라고 했다: the sentence goes on
+_NAME = re.compile(r"[a-z]{1,4}-?[A-Z0-9]")  # p53, mRNA, c-Fos, iPhone: these may start a sentence in lower case
+_QUOTATIVE = re.compile(r"이?라[고는며면던]|하[고며는자]|[고며란는]\b")  # "…" 라고 했다: the sentence continues
 _KOREAN_ENDING = re.compile(r"[가-힣](?:[다요죠네음함임됨냐듯군]|(?<!니)까)$")
 
-_LOOK_BACK = 32  # characters: more than these need, and what keeps the time linear
+_LOOK_BACK = 32  # characters: more than these patterns need, and a bound that keeps the time linear
 _ITEM = re.compile(r"\W*(?:\d{1,3}(?:\.\d{1,3})*|[A-Za-z가나다라마바사아자차카타파하]|[ivxIVX]{1,4})")
 _ITEM_OR_DATE = re.compile(r"[:;]\s\d{1,2}$|(?<!\d)\d{1,4}\.\s\d{1,2}$")  # "these: 1. …", "3. 10. 1990", "2024. 3. 5."
 _ORDINAL = re.compile(
@@ -43,26 +42,26 @@ _ORDINAL = re.compile(
 _DAY = re.compile(r"(?<!\S)\d{1,2}$")
 _DAY_OR_YEAR = re.compile(r"(?<!\S)\d{1,4}$")
 _REST_OF_DATE = re.compile(r"\d{1,2}\.\s\d")
-# With the single letters before it, as in "J. R. R" and "z. B"; Korean has no abbreviations of this kind.
+# Includes single letters before it, as in "J. R. R" and "z. B"; Korean has no abbreviations of this kind.
 _LAST_WORD = re.compile(r"(?<![^\s(\[\"“„«])(?:[^\W\d_]\.[\s-]?)*[^\W\d_ᄀ-ᇿ가-힣]+$")
-# These letters are no initials: 24 h, vitamin C.
+# Letters that are not initials: 24 h, vitamin C.
 _LAST_LETTER = re.compile(r"\d\s[a-z]$|\b(?:class|grade|group|hepatitis|kappa|kinase|part|plan|type|vitamin)\s[A-Z]$")
 
 # fmt: off
 _NEVER_LAST, _SELDOM_LAST, _BEFORE_NUMBERS, _FIRST_WORDS, _GERMAN_MONTHS = (frozenset(words.split()) for words in (
-    # Abbreviations, without the last full stop, after which a sentence goes on.
+    # Abbreviations, without the last full stop, that never end a sentence.
     "mr mrs ms dr prof messrs mme mlle e.g i.e eg ie vs viz cf approx ca resp"
     " z.b d.h u.u m.e i.d.r v.a bzw bspw vgl ggf evtl inkl exkl zzgl sog",
-    # Those after which it goes on unless a first word follows. So it is with single letters, and with letters and full
+    # Those that end one only if a first word follows. The same goes for single letters, and for letters with full
     # stops: J. Smith, the U.S. Army.
     "al etc est inc ltd co corp bros jr sr esq st mt ave blvd dept univ incl excl sp spp ssp var lit"
     " Gen Col Capt Lt Sgt Sen Rep Gov Rev Hon Maj Adm Pres Ed Eds"
     " usw usf str tel geb gest mio mrd jh jhd hrsg aufl anm engl lat dt franz griech ehem urspr bes allg einschl dipl"
     " ing hl fr",
-    # Those after which it goes on with a number.
+    # Those that precede a number.
     "no nos nr op vol vols pp ch chap art fig figs eq eqs ref refs sec tab ver ex min max abb abs kap bd"
     " Jan Feb Mar Mär Apr Jun Jul Aug Sep Sept Oct Okt Nov Dec Dez",
-    # Words that, with a capital, hardly do anything but begin a sentence.
+    # Words that are hardly ever capitalised except at the start of a sentence.
     "The A An This That These Those It Its He She They We I You My Our His Her Their Your There Here In On Of At By"
     " For From With Without Within Under Upon To As If When While Where Why How What Who After Before Although Though"
     " Because Since Until However Moreover Furthermore Therefore Thus Then Also And But Or So Yet Not No Yes Some Many"
@@ -81,17 +80,17 @@ _NEVER_LAST, _SELDOM_LAST, _BEFORE_NUMBERS, _FIRST_WORDS, _GERMAN_MONTHS = (froz
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a paragraph, without the white space around them; line breaks are white space like any other."""
+    """Split a paragraph into sentences, stripped of white space; line breaks count as white space."""
     return [text[start:end] for start, end in sentence_spans(text)]
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Where the sentences are: in order, with nothing but white space outside of them. The time is linear."""
+    """Return the sentence spans in order, with only white space between them, in linear time."""
     return list(iter_spans(text))
 
 
 def iter_spans(text: str) -> Iterator[tuple[int, int]]:
-    """The spans one by one. Each has a letter or a digit if the text has any; what has none joins the one before."""
+    """Yield the spans one by one. Parts without a letter or digit are merged: each span has one if the text does."""
     span: tuple[int, int] | None = None
     has_words = False
     for start, end in _pieces(text):
@@ -128,7 +127,7 @@ def _skip_blanks(text: str, place: int) -> int:
 
 
 def _is_end(text: str, start: int, stop: re.Match[str], end: int) -> bool:
-    """Whether the sentence from `start` ends with this stop and all that closes behind it, up to `end`."""
+    """Whether the sentence from `start` ends with this stop and its closing marks, up to `end`."""
     following = _NEXT.match(text, end)
     if not following:
         return False
@@ -138,13 +137,13 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int) -> bool:
     before = text[max(stop.start() - 3, 0) : stop.start()]
     korean = bool(_HANGUL.match(before[-1:]))
     if not blank:
-        # Chinese and Japanese have no blanks; Korean often does without, but also hangs particles on: "…다."라고
+        # Chinese and Japanese have no blanks; Korean often omits them, but also attaches particles: "…다."라고
         if closing or not (marks[-1] in "。！？" or (korean and not opening and _HANGUL.match(first))):
             return False
     elif closing and _QUOTATIVE.match(text, place):
         return False
     if first.islower():
-        # A Korean sentence may begin with any foreign word.
+        # A Korean sentence may start with any foreign word.
         if not (korean or _NAME.match(text, place)):
             return False
     elif not (first.isalnum() or first in "<#@§" or unicodedata.category(first) in ("So", "Sc")):
@@ -159,11 +158,11 @@ def _is_end(text: str, start: int, stop: re.Match[str], end: int) -> bool:
 
 
 def _goes_on(text: str, start: int, stop: int, place: int, word: str) -> bool:
-    """Whether a single full stop belongs to what precedes it; `word` is the next one, at `place`."""
+    """Whether a single full stop belongs to the text before it; `word` is the next word, at `place`."""
     before = text[max(start, stop - _LOOK_BACK) : stop]
     if stop - start <= _LOOK_BACK and _ITEM.fullmatch(before.strip()):
         return True
-    # With a full stop it is an initial (A. Smith), with a hyphen part of a name (All-Stars).
+    # Before a full stop it is an initial (A. Smith), before a hyphen part of a name (All-Stars).
     begins = word in _FIRST_WORDS and not text.startswith((".", "-"), place + len(word))
     if before[-1:].isdigit():
         return bool(
@@ -176,7 +175,7 @@ def _goes_on(text: str, start: int, stop: int, place: int, word: str) -> bool:
     if not last:
         return False
     name = "".join(last[0].split())
-    forms = {name} if name.isupper() else {name, name.lower()}  # MR and SR are no titles
+    forms = {name} if name.isupper() else {name, name.lower()}  # MR and SR are not titles
     if forms & _NEVER_LAST:
         return True
     if forms & _BEFORE_NUMBERS:

@@ -1,4 +1,4 @@
-"""A span of characters: the one class for what is marked, found, or given as an answer."""
+"""Character spans, shared by annotations, predictions and answers."""
 
 from dataclasses import dataclass
 
@@ -8,16 +8,16 @@ class Span:
     """`text[start:end]` of a text, in characters (code points), end exclusive."""
 
     start: int
-    """its first character, counted from 0"""
+    """first character, counted from 0"""
     end: int
-    """the character after its last"""
+    """the character after the last"""
     label: str = ""
-    """the type of an entity, "" if there is none"""
+    """entity type, "" if untyped"""
     text: str = ""
-    """what stands there, where that is told"""
+    """the text of the span, if given"""
     score: float = 1.0
-    """how sure a model is of it; people are"""
+    """the model's confidence; 1 for annotations"""
 
     def of(self, text: str) -> str:
-        """What stands there in a text."""
+        """Extract the span from a text."""
         return text[self.start : self.end]

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from itertools import accumulate
 
 Range = tuple[int, int]
-"""first character, the one after the last"""
+"""first character, character after the last"""
 Place = tuple[str, int, int]
-"""type, first word (or character), the one after the last"""
+"""type, first word (or character), word (or character) after the last"""
 
 
 def spans(tags: Sequence[str]) -> list[Place]:
-    """The spans that IOB, IOB2 or IOBES tags mark; one that begins with I- is a span all the same, as in conlleval."""
+    """The spans that IOB, IOB2 or IOBES tags mark; as in conlleval, a span may start with I-."""
     found: list[Place] = []
     start, before, kind = 0, "O", ""
     for i, tag in enumerate([*tags, "O"]):
@@ -27,12 +27,12 @@ def spans(tags: Sequence[str]) -> list[Place]:
 
 
 def in_characters(tags: Sequence[str], units: Sequence[Range]) -> list[Place]:
-    """The spans that the tags of units mark, by characters."""
+    """The spans that the tags of `units` mark, in characters."""
     return [(kind, units[first][0], units[after - 1][1]) for kind, first, after in spans(tags)]
 
 
 def places_of(words: Sequence[str]) -> list[Range]:
-    """Where words stand in a text that has a single space between any two."""
+    """Character ranges of words joined by single spaces."""
     ends = accumulate(words, lambda end, word: end + 1 + len(word), initial=-1)
     next(ends)
     return [(end - len(word), end) for word, end in zip(words, ends, strict=True)]

@@ -1,7 +1,7 @@
 """Strings to ids and back: character, word, BPE, byte-level BPE and WordPiece vocabularies.
 
-All are pipelines of the `tokenizers` library, so a saved `tokenizer.json` opens elsewhere, and one from elsewhere
-opens here. Special tokens are never matched in a user's text.
+All are pipelines of the `tokenizers` library, so `tokenizer.json` files can be exchanged with other tools. Special
+tokens are never matched in a user's text.
 """
 
 import hashlib
@@ -30,26 +30,26 @@ from jumok.text.vocabulary import (
     learn,
 )
 
-# Unicode's White_Space, which the pipeline folds; str.isspace() also counts four control characters.
+# Unicode's White_Space, which the pipeline collapses; str.isspace() also counts four control characters.
 WHITE_SPACE = frozenset(chr(c) for c in range(0x3001) if chr(c).isspace() and not 0x1C <= c <= 0x1F)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Pieces of one text; `text[start:end]` of the original text for each of them."""
+    """Token ids of one text, each with its (start, end) offsets into the original text."""
 
     ids: list[int]
     offsets: list[tuple[int, int]]
 
 
 class Tokenizer:
-    """A trained vocabulary with its rules; holds no state beyond them."""
+    """A trained vocabulary and its rules; holds no other state."""
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
         self._backend = backend
         self._backend.no_padding()
         self._backend.no_truncation()
-        self._backend.encode_special_tokens = True  # what looks like a special token in a text is text
+        self._backend.encode_special_tokens = True  # a special token in a user's text is plain text
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.layout = _layout(backend)
         self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
@@ -61,15 +61,15 @@ class Tokenizer:
         self.mask_id: int | None = None if self.layout.mask is None else ids[self.layout.mask]
         if self.layout is MARIAN and (self.end_id, self.unk_id, self.pad_id) != (0, 1, self.vocab_size - 1):
             raise CheckpointError(
-                f"tokenizer has {MARIAN.end}, {MARIAN.unknown}, {MARIAN.padding} at {self.end_id}, {self.unk_id},"
+                f"tokenizer has {MARIAN.end}, {MARIAN.unknown}, {MARIAN.padding} at ids {self.end_id}, {self.unk_id},"
                 f" {self.pad_id}, not at 0, 1, {self.vocab_size - 1}",
-                hint="a tokenizer.json that jumok trained, or one in Marian's layout",
+                hint="use a tokenizer.json trained by jumok, or one in Marian's layout",
                 code="checkpoint.special_pieces",
             )
 
     @property
     def kind(self) -> Kind:
-        """What its pieces are, as far as it can be told."""
+        """The kind of vocabulary, as far as the backend reveals it."""
         match self._backend.model:
             case WordLevel():
                 return "word"
@@ -79,7 +79,7 @@ class Tokenizer:
                 return "byte_bpe" if self.layout is GPT else "bpe"
 
     def frame(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> list[int]:
-        """A text, or a pair of texts, with what begins and ends them."""
+        """Add the start and end tokens to a text or a pair of texts."""
         start = [self.start_id] if self.layout.framed else []
         first = [*start, *ids, self.end_id]
         return first if pair is None else [*first, *pair, self.end_id]
@@ -93,8 +93,10 @@ class Tokenizer:
         return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str, endings: Collection[str] = ()) -> Encoded:
-        """Character offsets into `text` as given, also where normalisation joined characters. No piece reaches into one
-        of the `endings` of its word, if the vocabulary has pieces for both parts."""
+        """Encode with character offsets into the original `text`, even where normalisation joined characters.
+
+        No token reaches into one of the `endings` of its word if the vocabulary has tokens for both parts.
+        """
         _refuse_surrogates(text)
         composed, spans = compose_with_spans(text)
         encoding = self._backend.encode(composed, add_special_tokens=False)
@@ -102,7 +104,7 @@ class Tokenizer:
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
         for number, piece, (start, end) in zip(encoding.ids, encoding.tokens, encoding.offsets, strict=True):
-            # A piece that carries its word's leading space points at the word; a bare space at nothing.
+            # A token that carries its word's leading space points at the word; a bare space at nothing.
             while start < end and composed[start] in WHITE_SPACE:
                 start += 1
             end = start if piece == SPACE else end
@@ -113,19 +115,19 @@ class Tokenizer:
         return Encoded(ids, offsets)
 
     def _divided(self, number: int, piece: str, text: str, edges: list[int]) -> list[tuple[int, int, int]]:
-        """A piece as several that end at the edges, the longest that the vocabulary has; else itself."""
+        """Split a token at the edges into the longest tokens of the vocabulary; keep it whole if that fails."""
         whole = [(number, edges[0], edges[-1])]
         lead = next((mark for mark in (WORDPIECE_PREFIX, SPACE) if piece.startswith(mark)), "")
         body = text[edges[0] : edges[-1]] if number == self.unk_id else piece.removeprefix(lead)
         if len(edges) == 2 or len(body) != edges[-1] - edges[0]:  # bytes, or normalised to another length
             return whole
-        going_on = WORDPIECE_PREFIX if isinstance(self._backend.model, WordPiece) else ""
+        continuing = WORDPIECE_PREFIX if isinstance(self._backend.model, WordPiece) else ""
         found: list[tuple[int, int, int]] = []
         for first, last in itertools.pairwise(edges):
             while first < last:
-                said = body[first - edges[0] : last - edges[0]]
-                for n in range(len(said), 0, -1):
-                    known = self._backend.token_to_id((going_on if found else lead) + said[:n])
+                part = body[first - edges[0] : last - edges[0]]
+                for n in range(len(part), 0, -1):
+                    known = self._backend.token_to_id((continuing if found else lead) + part[:n])
                     if known is not None or number == self.unk_id and n == 1:
                         break
                 else:
@@ -143,18 +145,21 @@ class Tokenizer:
         return [self._backend.id_to_token(i) or self.layout.unknown for i in ids]
 
     def continues_word(self) -> list[bool]:
-        """Of every id whether its piece goes on with the word before it."""
+        """For every id, whether its token continues a word."""
         prefix = WORDPIECE_PREFIX
         return [token.startswith(prefix) for token in self.pieces(range(self.vocab_size))]
 
     def extended(self, lines: Iterable[str], n: int) -> "tuple[Tokenizer, list[list[int]]]":
-        """With n more pieces, words of the lines, and the ids that each of them was cut into before."""
+        """Add n words from the lines; return the new tokenizer and the ids each word was split into before."""
         backend, cut = extend(self._backend, lines, n)
         return Tokenizer(backend), cut
 
     def to_json(self) -> str:
         text: str = self._backend.to_str(pretty=False)
         return text
+
+    def save(self, path: Path) -> None:
+        path.write_text(self.to_json(), "utf-8")
 
     @property
     def sha256(self) -> str:
@@ -186,7 +191,7 @@ def _id(backend: tokenizers.Tokenizer, token: str) -> int:
 
 
 def _layout(backend: tokenizers.Tokenizer) -> Layout:
-    """By the special pieces that the vocabulary has."""
+    """Detect the layout from the special tokens in the vocabulary."""
     lacking = []
     for layout in (BERT, GPT, MARIAN):
         missing = [token for token in layout.specials if backend.token_to_id(token) is None]
@@ -194,15 +199,15 @@ def _layout(backend: tokenizers.Tokenizer) -> Layout:
             return layout
         lacking.append(", ".join(missing))
     raise CheckpointError(
-        f"tokenizer lacks special pieces: {lacking[0]} to be BERT's, {lacking[1]} GPT's, {lacking[2]} Marian's",
-        hint="a vocabulary with the special pieces of one of them",
+        f"tokenizer lacks special tokens: {lacking[0]} for BERT, {lacking[1]} for GPT, {lacking[2]} for Marian",
+        hint="use a vocabulary with the special tokens of one of these layouts",
         code="checkpoint.special_pieces",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Tokenizers:
-    """One for each side; the same object twice when the vocabulary is joint."""
+    """The source and target tokenizers; one object if the vocabulary is joint."""
 
     source: Tokenizer
     target: Tokenizer
@@ -219,7 +224,7 @@ class Tokenizers:
 
 
 def _before_endings(text: str, endings: Collection[str]) -> set[int]:
-    """Where an ending of a word begins, or one that another follows: 서울-에서-는. A word is never all ending."""
+    """Where the endings of words start, stacked ones included: 서울-에서-는. A word is never all ending."""
     found: set[int] = set()
     longest = max(map(len, endings))
     for word in re.finditer(r"\w+", text):
@@ -231,9 +236,9 @@ def _before_endings(text: str, endings: Collection[str]) -> set[int]:
 
 
 def _refuse_surrogates(text: str) -> None:
-    """Half a surrogate pair can come out of JSON; it is not a character and has no UTF-8."""
+    """JSON can contain unpaired surrogates, which are not characters and have no UTF-8."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        what = f"not Unicode text: half a surrogate pair ({text[error.start]!r}) at character {error.start + 1}"
+        what = f"not Unicode text: unpaired surrogate ({text[error.start]!r}) at character {error.start + 1}"
         raise DataError(what, code="data.encoding") from error

@@ -1,7 +1,7 @@
-"""Word vectors from text files (word2vec, fastText, GloVe; .gz too), for embeddings that need not start from nothing.
+"""Initialise embeddings from text files of word vectors (word2vec, fastText, GloVe; .gz too).
 
-word2vec and fastText begin with a header, "COUNT DIMENSION"; GloVe has none. Each line is a word and its values,
-separated by spaces. Only wanted words are kept, so that memory grows with the vocabulary and not with the file.
+word2vec and fastText files start with a header, "COUNT DIMENSION"; GloVe has none. Each line is a word and its values,
+separated by spaces. Only wanted words are kept, so memory grows with the vocabulary, not with the file.
 """
 
 import re
@@ -25,60 +25,60 @@ Floats = npt.NDArray[np.float32]
 Wanted = Container[str] | Callable[[str], bool]
 
 _HEADER = re.compile(r"([0-9]{1,15}) ([0-9]{1,15})")
-_PLAIN = re.compile(r"[-+.0-9eE ]*")  # float() alone would also take 1_000, nan, and the digits of every script
+_PLAIN = re.compile(r"[-+.0-9eE ]*")  # float() alone would also accept 1_000, nan, and the digits of every script
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VectorsConfig:
-    """Word vectors from elsewhere that embeddings begin with."""
+    """Pre-trained word vectors to initialise the embeddings from."""
 
     source: str | None = None
-    """file for the source, or for the only text there is: word2vec, GloVe or fastText as text, .gz too"""
+    """vectors for the source, or for the only text: a word2vec, GloVe or fastText text file, .gz too"""
     target: str | None = None
-    """file for the target"""
+    """vectors for the target"""
     frozen: bool = False
-    """embeddings with vectors, unknown words included, stay as they are"""
+    """freeze the embeddings initialised from vectors, words without a vector included"""
 
 
 @dataclass(frozen=True, slots=True)
 class Vectors:
-    """The wanted vectors of a file, and what was seen on the way to them."""
+    """The wanted vectors of a file, with counts of the rest."""
 
     vectors: dict[str, Floats]
     dimension: int
     read: int
     """vectors in the file, wanted or not"""
     duplicates: int
-    """lines with a wanted word that had a vector already; the first one counts"""
+    """lines that repeat a wanted word; the first one counts"""
     first_duplicate: str | None
-    """the place of the first such line"""
+    """location of the first such line"""
 
 
 @dataclass(frozen=True, slots=True)
 class VectorsReport:
-    """How much of a vocabulary a file of vectors covers; `<pad>` is not counted, the other special pieces are."""
+    """Coverage of a vocabulary by a file of vectors; special tokens count, except `<pad>`."""
 
     dimension: int
     vocabulary: int
     found: int
     unknown: int
     coverage: float
-    """share of the vocabulary that has a vector"""
+    """share of the vocabulary with a vector"""
     text_coverage: float | None
-    """the same weighted by how often each piece occurs; None if no counts were given"""
+    """the same, weighted by token frequency; None if no counts were given"""
     read: int
     duplicates: int
     first_duplicate: str | None
 
     def __str__(self) -> str:
         text = "" if self.text_coverage is None else f" ({self.text_coverage:.1%} of the text)"
-        covered = f"{self.found} of {self.vocabulary} pieces have a vector of {self.dimension} values"
-        twice = f"; {self.duplicates} duplicates left out, the first at {self.first_duplicate}"
+        covered = f"{self.found} of {self.vocabulary} tokens have a vector of {self.dimension} values"
+        twice = f"; {self.duplicates} duplicates skipped, the first at {self.first_duplicate}"
         return f"{covered}: {self.coverage:.1%}{text}{twice if self.duplicates else ''}"
 
 
 class Embeddings(NamedTuple):
-    """A matrix [V, D] to start from, which of its rows [V] come from the file, and how many that are."""
+    """The initial matrix [V, D], a mask [V] of the rows that come from the file, and their coverage."""
 
     matrix: Floats
     found: npt.NDArray[np.bool_]
@@ -86,10 +86,10 @@ class Embeddings(NamedTuple):
 
 
 def read_vectors(path: Path, wanted: Wanted, *, lowercase: bool = False) -> Vectors:
-    """The vectors of the wanted words, which are NFC as a tokenizer's are; the file's words are made so.
+    """Read the vectors of the wanted words, which must be NFC like a tokenizer's; the file's words are normalised.
 
-    With `lowercase`, wanted words are lower-case already: "The" in the file stands in for "the" if the file has no
-    "the". Every line's shape is checked, but the numbers of a word that nobody wants are not looked at.
+    With `lowercase`, wanted words must be lower-case: "The" in the file stands in for "the" if the file has no "the".
+    Every line's shape is checked, but only the values of wanted words are parsed.
     """
     wants = wanted if callable(wanted) else wanted.__contains__
     exact: dict[str, Floats] = {}
@@ -112,17 +112,17 @@ def read_vectors(path: Path, wanted: Wanted, *, lowercase: bool = False) -> Vect
 
 
 def surface_words(pieces: Sequence[str], kind: Kind) -> list[str | None]:
-    """For each piece the word to look up; None for what is no word: `<pad>`, bytes, and pieces that continue a word."""
+    """The word to look up for each token; None for `<pad>`, bytes, and tokens that continue a word."""
     return [_surface(piece, kind) for piece in pieces]
 
 
 def embeddings_from_vectors(
     path: Path, tokenizer: Tokenizer, config: TokenizerConfig, *, seed: int, counts: Sequence[int] | None = None
 ) -> Embeddings:
-    """An embedding matrix with the file's vectors; `config` is what the tokenizer was trained with.
+    """Build an embedding matrix from the file's vectors; `config` is the config the tokenizer was trained with.
 
-    What the file does not know gets random values as wide as those that were found, and `<pad>` gets zeros. `counts`
-    says how often each id occurs in the text.
+    Words missing from the file get random values with the standard deviation of the found ones; `<pad>` gets zeros.
+    `counts` is how often each id occurs in the text.
     """
     size, pad = tokenizer.vocab_size, tokenizer.pad_id
     words = surface_words(tokenizer.pieces(range(size)), config.kind)
@@ -130,10 +130,10 @@ def embeddings_from_vectors(
     known = {i: file.vectors[word] for i, word in enumerate(words) if word is not None and word in file.vectors}
     found = np.zeros(size, dtype=np.bool_)
     found[list(known)] = True
-    # Where there is nothing to measure, the deviation that makes a row about as long as 1.
+    # With nothing to measure, use the deviation that gives a row a norm of about 1.
     deviation = np.std(list(known.values()), dtype=np.float64) if known else 0.0
     deviation = deviation or file.dimension**-0.5
-    # All rows are drawn, so that a row's draw does not depend on which others were found.
+    # Draw all rows, so that no row depends on which others were found.
     matrix = np.random.default_rng(seed).standard_normal((size, file.dimension), dtype=np.float32)
     matrix *= np.float32(deviation)
     for i, vector in known.items():
@@ -161,12 +161,12 @@ def embeddings_from_vectors(
 
 def _surface(piece: str, kind: Kind) -> str | None:
     if piece in (EOS, UNK):
-        return piece  # fastText has a vector for the one, GloVe for the other
+        return piece  # fastText has a vector for the end of a text, GloVe for unknown words
     if piece == PAD:
         return None
     if kind == "wordpiece":
         return None if piece.startswith(WORDPIECE_PREFIX) else piece
-    # A mark of punctuation is never glued to a word, so it is a word of its own without the sign of a space.
+    # Punctuation is never attached to a word, so it is a word even without the mark of a space.
     if kind == "word" or piece.startswith(SPACE) or _is_punctuation(piece):
         return piece.removeprefix(SPACE) or None
     return None
@@ -177,12 +177,12 @@ def _is_punctuation(piece: str) -> bool:
 
 
 def _lowered(word: str) -> str:
-    """Letter by letter as the tokenizers do it; str.lower() has a rule for a sigma at the end of a word."""
+    """Lowercase letter by letter, as `tokenizers` does; str.lower() has a special rule for a final sigma."""
     return "".join(map(str.lower, word))
 
 
 class _Entries:
-    """The lines of a file as line number, word and values (still text); refuses a line that has another shape."""
+    """Iterates over line number, word and values (still text); rejects a line of another shape."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -203,29 +203,29 @@ class _Entries:
             raise self._wrong_count(1, f"only {self.read}")
         if not self.read:
             raise DataError(
-                "no vectors at all", where=self._path, hint="a word and its values on each line", code="data.empty"
+                "no vectors in it", where=self._path, hint="put a word and its values on each line", code="data.empty"
             )
 
     def _begin(self, line: str) -> bool:
-        """Learn the dimension from the first line; whether that is a header."""
+        """Read the dimension from the first line; return whether it is a header."""
         header = _HEADER.fullmatch(line)
         if header:
             self._promised, self.dimension = int(header[1]), int(header[2])
         else:
-            # The word goes on until the first number, but what it starts with may be a number too.
+            # The word ends before the first number, but may itself start with one.
             fields = line.split(" ")[1:]
             self.dimension = next((len(fields) - i for i, field in enumerate(fields) if _looks_numeric(field)), 0)
         if not self.dimension:
             raise DataError(
                 "vectors without values" if header else "a word without values",
                 where=f"{self._path}:1",
-                hint='a header "COUNT DIMENSION", or a word and its values, separated by spaces',
+                hint='start with a header "COUNT DIMENSION", or with a word and its values, separated by spaces',
                 code="data.columns",
             )
         return bool(header)
 
     def _cut(self, line: str, number: int) -> tuple[str, str]:
-        """A word and its values; the word may have spaces in it, as ". . ." of GloVe's largest file has."""
+        """Split a line into word and values; the word may contain spaces, like ". . ." in GloVe's largest file."""
         n_values = line.count(" ")
         if n_values == self.dimension:
             word, _, values = line.partition(" ")
@@ -233,7 +233,7 @@ class _Entries:
             word = line.rsplit(" ", self.dimension)[0]
             values = line[len(word) + 1 :]
             word = word.strip(" ")
-            # What ends with a number is rather a word with too many values than a word of several parts.
+            # If it ends with a number, it is more likely a word with too many values than a word of several parts.
             parts = word.split(" ")[:0:-1]
             n_values = self.dimension + len(list(takewhile(_looks_numeric, parts)))
         if n_values != self.dimension:
@@ -241,23 +241,23 @@ class _Entries:
                 f"{n_values} values, but {'line 1 has' if self._promised is None else 'the header says'}"
                 f" {self.dimension}",
                 where=f"{self._path}:{number}",
-                hint=f"a word and {self.dimension} values, separated by single spaces",
+                hint=f"write a word and {self.dimension} values, separated by single spaces",
                 code="data.columns",
             )
         if not word:
             raise DataError(
                 "values without a word",
                 where=f"{self._path}:{number}",
-                hint=f"a word and {self.dimension} values",
+                hint=f"write a word and {self.dimension} values",
                 code="data.words",
             )
         return word, values
 
     def _wrong_count(self, number: int, there_are: str) -> DataError:
         return DataError(
-            f"the header promises {self._promised} vectors, but there are {there_are}",
+            f"the header declares {self._promised} vectors, but there are {there_are}",
             where=f"{self._path}:{number}",
-            hint="a whole file, or the true count in its header",
+            hint="use the complete file, or correct the count in its header",
             code="data.counts",
         )
 
@@ -282,9 +282,9 @@ def _parsed(values: str, where: str) -> Floats:
         pass
     place, field = next((i, field) for i, field in enumerate(fields, start=1) if not _is_finite(field))
     raise DataError(
-        f"value {place} is no finite number: {field[:40]!r}",
+        f"value {place} is not a finite number: {field[:40]!r}",
         where=where,
-        hint="numbers of 32 bits such as -0.25 or 1e-3, separated by single spaces",
+        hint="use 32-bit numbers like -0.25 or 1e-3, separated by single spaces",
         code="data.not_a_number",
     )
 

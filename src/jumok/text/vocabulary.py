@@ -1,4 +1,4 @@
-"""Vocabularies: what the pieces are, learned deterministically, and the special ones among them.
+"""Deterministic training of vocabularies, and their special tokens.
 
 The same lines give the same bytes, in any process and with any number of threads.
 """
@@ -18,8 +18,8 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from jumok.config import Count
 from jumok.errors import DataError
 
-TRAINER = f"tokenizers {tokenizers.__version__}"  # the same text and config may give other pieces with another
-SPACE = "▁"  # U+2581 marks the start of a word inside a piece
+TRAINER = f"tokenizers {tokenizers.__version__}"  # another version may learn other tokens from the same text
+SPACE = "▁"  # U+2581 marks the start of a word inside a token
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 WORDPIECE_PREFIX = "##"
 
@@ -28,7 +28,7 @@ Kind = Literal["character", "word", "bpe", "wordpiece", "byte_bpe"]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The special pieces of a family of models, by what they are for."""
+    """The special tokens of a model family, by role."""
 
     start: str
     end: str
@@ -36,7 +36,7 @@ class Layout:
     padding: str
     mask: str | None = None
     framed: bool = False
-    """a text begins with `start`; otherwise `start` is only what a decoder starts from"""
+    """texts begin with `start`; otherwise only a decoder starts from it"""
 
     @property
     def specials(self) -> list[str]:
@@ -44,40 +44,40 @@ class Layout:
 
 
 MARIAN = Layout(start="<pad>", end="</s>", unknown="<unk>", padding="<pad>")
-"""ids: the end first, then the unknown, the pieces, and padding last, which is also what a decoder starts from"""
+"""ids: end, unknown, ordinary tokens, and last padding, from which a decoder also starts"""
 BERT = Layout(start="[CLS]", end="[SEP]", unknown="[UNK]", padding="[PAD]", mask="[MASK]", framed=True)
 GPT = Layout(start="<|endoftext|>", end="<|endoftext|>", unknown="<|endoftext|>", padding="<|endoftext|>")
 EOS, UNK, PAD = MARIAN.end, MARIAN.unknown, MARIAN.padding
 EOS_ID, UNK_ID = 0, 1
 LONG_LINE = 1024  # characters
-MIN_PIECES = len(BYTES) + 4  # and `</s>`, `<unk>`, `<pad>` and the mark of a space
+MIN_PIECES = len(BYTES) + 4  # plus `</s>`, `<unk>`, `<pad>` and the mark of a space
 MIN_BYTE_PIECES = len(BYTES) + 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TokenizerConfig:
-    """How text is cut into pieces."""
+    """How text is split into tokens."""
 
     kind: Kind = "bpe"
-    """character, bpe and byte_bpe know every text (rare characters become bytes); word and wordpiece have `<unk>`"""
+    """character, bpe and byte_bpe encode any text (rare characters become bytes); word and wordpiece have `<unk>`"""
     vocab_size: Annotated[int, Field(ge=8)] = 8000
-    """pieces in the vocabulary, special ones and bytes included; an upper bound"""
+    """maximum vocabulary size, special tokens and bytes included"""
     joint: bool = True
-    """one vocabulary for source and target"""
+    """share one vocabulary between source and target"""
     lowercase: bool = False
-    """fold case before anything else (the output is lower-case too)"""
+    """lowercase all text first (outputs are lower-case too)"""
     sample_lines: Count = 200_000
-    """lines it learns from at most, drawn evenly from the whole text"""
+    """maximum number of lines to train on, sampled uniformly from the whole text"""
 
     def __post_init__(self) -> None:
         if self.vocab_size < MIN_PIECES and self.kind in ("bpe", "character"):
-            raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special pieces")
+            raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special tokens")
         if self.vocab_size < MIN_BYTE_PIECES and self.kind == "byte_bpe":
-            raise ValueError(f"vocab_size must be at least {MIN_BYTE_PIECES}: 256 bytes and the end of a text")
+            raise ValueError(f"vocab_size must be at least {MIN_BYTE_PIECES}: 256 bytes and the end-of-text token")
 
 
 def learn(config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> tokenizers.Tokenizer:
-    """A pipeline of the `tokenizers` library, trained on the lines."""
+    """Train a pipeline of the `tokenizers` library on the lines."""
     lines = _sample(lines, config.sample_lines)
     normalizer = _normalizer(lowercase=config.lowercase)
     match config.kind:
@@ -100,7 +100,7 @@ def learn(config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN
 
 
 def _sample(lines: Iterable[str], n: int) -> list[str]:
-    """n lines, each as likely as any other (a reservoir); all of them if there are fewer."""
+    """Sample n lines uniformly (a reservoir); return all of them if there are fewer."""
     rng = Random(0)
     kept: list[str] = []
     for i, part in enumerate(part for line in lines for part in _parts(line)):
@@ -112,7 +112,7 @@ def _sample(lines: Iterable[str], n: int) -> list[str]:
 
 
 def _parts(line: str) -> Iterator[str]:
-    """A line as it is, or a long one as several of whole words, so that a sample of lines fits into memory."""
+    """Split a long line between words, so that a sample of lines fits into memory."""
     start = 0
     while len(line) - start > LONG_LINE:
         space = line.rfind(" ", start + 1, start + LONG_LINE)
@@ -131,12 +131,12 @@ def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
         normalizers.Strip(),
     ]
     if lowercase:
-        steps.insert(0, normalizers.Lowercase())  # before composition: a small letter may compose otherwise
+        steps.insert(0, normalizers.Lowercase())  # before NFC: lower-case letters may compose differently
     return normalizers.Sequence(steps)
 
 
 def _words_with_spaces() -> pre_tokenizers.PreTokenizer:
-    """Words keep the mark of their leading space, punctuation stands alone: nothing is lost."""
+    """Words keep the mark of their leading space and punctuation stands alone, so nothing is lost."""
     return pre_tokenizers.Sequence(
         [
             pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True),
@@ -166,7 +166,7 @@ def _count_characters(lines: Iterable[str], normalizer: normalizers.Normalizer) 
 
 
 def _most_common(counts: Counter[str], n: int) -> list[str]:
-    # Ties are broken by the token itself, or the order of a hash table would decide.
+    # Break ties by the token itself, not by hash-table order.
     ranked = sorted(counts, key=lambda token: (-counts[token], token))
     return ranked[: max(n, 0)]
 
@@ -179,7 +179,7 @@ def _learn_merges(
     alphabet: list[str],
     n_pieces: int,
 ) -> tuple[list[str], list[tuple[str, str]]]:
-    """Byte-pair encoding: the pieces in the order of their making, and the merges."""
+    """Byte-pair encoding: the tokens in order of creation, and the merges."""
     learner = tokenizers.Tokenizer(models.BPE())
     learner.normalizer = normalizer
     learner.pre_tokenizer = cut
@@ -204,7 +204,7 @@ def _train_bpe(
     counts = _count_characters(lines, normalizer)
     counts[SPACE] = counts.pop(" ", 0) + 1
     _refuse_empty(counts)
-    # Half of the room (but 64 at least) goes to single characters at most: rarer ones are spelt as bytes.
+    # At most half of the room, or 64, goes to single characters; rarer ones are spelt as bytes.
     alphabet = _most_common(counts, room if config.kind == "character" else min(room, max(room // 2, 64)))
     if SPACE not in alphabet:
         alphabet[-1] = SPACE
@@ -243,7 +243,7 @@ def _train_words(
 def _train_wordpiece(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig, layout: Layout
 ) -> tokenizers.Tokenizer:
-    """WordPiece from BPE's merges: the library's own WordPiece trainer depends on the order of a hash table."""
+    """Train WordPiece from BPE merges: the library's own WordPiece trainer depends on hash-table order."""
     cut = pre_tokenizers.BertPreTokenizer()
     if layout is BERT:
         normalizer = _bert_normalizer(lowercase=config.lowercase)
@@ -252,7 +252,7 @@ def _train_wordpiece(
     _refuse_empty(counts)
     room = config.vocab_size - len(layout.specials)
     characters = _most_common(counts, room // 4)
-    # Every kept character starts a word and continues one, so that a word of known letters is never unknown.
+    # Every kept character can start and continue a word, so that a word of known letters is never unknown.
     pieces = dict.fromkeys(sorted(characters) + [WORDPIECE_PREFIX + c for c in sorted(characters)])
     mark_starts = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
     marked = pre_tokenizers.Sequence([cut, mark_starts])
@@ -279,7 +279,7 @@ def _train_wordpiece(
 
 
 def _bert_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
-    # BERT's own, but for accents: stripping them takes Hangul syllables apart.
+    # BERT's own, except that accents are kept: stripping them would decompose Hangul syllables.
     bert = normalizers.BertNormalizer(
         clean_text=True, handle_chinese_chars=True, strip_accents=False, lowercase=lowercase
     )
@@ -287,7 +287,7 @@ def _bert_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
 
 
 def _train_byte_bpe(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
-    """Pieces over the 256 bytes (Radford et al. 2019, section 2.2): nothing is unknown, nothing is lost."""
+    """Train BPE over the 256 bytes (Radford et al. 2019, section 2.2): nothing is unknown or lost."""
     normalizer = _byte_normalizer(lowercase=config.lowercase)
     _refuse_empty(_count_characters(lines, normalizer))
     backend = tokenizers.Tokenizer(models.BPE())
@@ -304,7 +304,7 @@ def _train_byte_bpe(lines: Iterable[str], config: TokenizerConfig) -> tokenizers
     vocab = {**model["vocab"], GPT.end: len(model["vocab"])}
     backend.model = models.BPE(vocab=vocab, merges=[(left, right) for left, right in model["merges"]])
     backend.decoder = decoders.ByteLevel()
-    # Every text begins where the one before it ended, for who opens the vocabulary elsewhere, too.
+    # Every text starts with the end of the one before it, also for other tools that open the vocabulary.
     backend.post_processor = processors.TemplateProcessing(
         single=f"{GPT.start} $A", pair=f"{GPT.start} $A $B", special_tokens=[(GPT.start, vocab[GPT.start])]
     )
@@ -317,11 +317,10 @@ def _byte_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
 
 
 def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple[tokenizers.Tokenizer, list[list[int]]]:
-    """A WordPiece vocabulary with the n words at its end that save most pieces, and what each was cut into before.
+    """Append the n words that save most tokens to a WordPiece vocabulary; also return the ids each was split into.
 
-    A word is worth its count times the pieces that it no longer takes; an unknown word, of which nothing was kept,
-    its letters. Words that occur once teach nothing, and longer ones than WordPiece looks at would never be found. Old
-    pieces keep their ids.
+    A word is worth its count times the tokens it saves, or times its letters if it was unknown. Words that occur once
+    teach nothing, and words above WordPiece's length limit would never match. Old tokens keep their ids.
     """
     counts: Counter[str] = Counter()
     for line in lines:
@@ -342,5 +341,5 @@ def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple
 
 def _refuse_empty(counts: Counter[str]) -> None:
     if not any(re.search(r"\S", token) for token in counts if token != SPACE):
-        hint = "a corpus with at least one non-empty line"
+        hint = "add at least one non-empty line"
         raise DataError("empty corpus: no text to train a tokenizer on", hint=hint, code="data.empty_corpus")

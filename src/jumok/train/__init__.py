@@ -1,6 +1,6 @@
 """The training loop, its optimizer and its checkpoints.
 
-`jumok.train` is this package as soon as anything imports it, and the public function before: so it can be called.
+`jumok.train` is the public function until something imports this package, which is therefore callable too.
 """
 
 import sys
@@ -11,7 +11,7 @@ from typing import Any
 
 class _Package(ModuleType):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """`jumok.training.train`, which stands above this package and is not imported by it."""
+        """Call `jumok.training.train`, which is above this package and imported only now."""
         return import_module("jumok.training").train(*args, **kwargs)
 
 

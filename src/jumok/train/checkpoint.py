@@ -1,8 +1,7 @@
-"""Checkpoints that are whole or not there: safetensors and JSON, hashed, written aside, synced, renamed."""
+"""Atomic checkpoints: safetensors and JSON, hashed, written to a temporary folder, synced and renamed."""
 
 import json
 import re
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from jumok.errors import CheckpointError
-from jumok.files import verify_folder, write_folder
+from jumok.errors import CheckpointError, RunError
+from jumok.files import parse_json, remove, verify_folder, write_folder
 from jumok.models.weights import load_tensors, unique_tensors
 
+WEIGHTS, OPTIMIZER, PROGRESS = "weights.safetensors", "optimizer.safetensors", "progress.json"
 MOMENTS = ("exp_avg", "exp_avg_sq")
 UPDATES = "updates"
 
@@ -35,41 +35,55 @@ class Checkpoints:
         return self.folder / f"step-{step}"
 
     def save(self, step: int, model: nn.Module, optimizer: torch.optim.Optimizer, progress: dict[str, Any]) -> Path:
+        tensors = unique_tensors(model)
+        for name, tensor in tensors.items():
+            if tensor.is_floating_point() and not tensor.isfinite().all():
+                what = f"step {step}: {name} has weights that are not finite; the step is not saved"
+                raise RunError(what, where=self.folder, code="run.not_finite")
+
         def write(folder: Path) -> None:
-            save_file(unique_tensors(model), folder / "weights.safetensors", metadata={"format": "pt"})
-            save_file(_moments(model, optimizer, step), folder / "optimizer.safetensors")
-            (folder / "progress.json").write_text(json.dumps(progress), "utf-8")
+            save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+            save_file(_moments(model, optimizer, step), folder / OPTIMIZER)
+            (folder / PROGRESS).write_text(json.dumps(progress), "utf-8")
 
         write_folder(self.path(step), write)
         return self.path(step)
 
     def restore(self, model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[str, Any] | None:
-        """Load the newest checkpoint; None if there is none yet."""
-        self._sweep()
+        """Load the newest checkpoint and return its progress; None without checkpoints."""
         steps = self.steps()
         if not steps:
             return None
         folder = self.path(steps[-1])
         try:
-            verify_folder(folder)
+            progress = self.progress(steps[-1])
         except CheckpointError as error:
             good = next((s for s in reversed(steps[:-1]) if self._is_good(s)), None)
             bad = " ".join(str(self.path(s)) for s in steps if good is None or s > good)
-            previous = f"step {good}" if good is not None else "the beginning"
+            previous = f"step {good}, which is good" if good is not None else "the beginning"
             raise CheckpointError(
                 f"checkpoint step-{steps[-1]} is {error.what}",
                 where=error.where,
-                hint=f"rm -r {bad}  # then the same command goes on from {previous}, which is good",
+                hint=f"rm -r {bad}  # the same command then resumes from {previous}",
                 code=error.code,
             ) from error
-        load_tensors(model, load_file(folder / "weights.safetensors"), where=folder)
-        _restore_moments(model, optimizer, load_file(folder / "optimizer.safetensors"), steps[-1])
-        progress: dict[str, Any] = json.loads((folder / "progress.json").read_text("utf-8"))
+        load_tensors(model, load_file(folder / WEIGHTS), where=folder)
+        _restore_moments(model, optimizer, load_file(folder / OPTIMIZER), steps[-1])
+        return progress
+
+    def progress(self, step: int) -> dict[str, Any]:
+        """The progress of a checkpoint, which must be complete and match the step in its name."""
+        folder = self.path(step)
+        verify_folder(folder, needs=[WEIGHTS, OPTIMIZER, PROGRESS])
+        progress: dict[str, Any] = parse_json((folder / PROGRESS).read_bytes())
+        if progress["step"] != step:
+            what = f"misnamed: it was saved at step {progress['step']}"
+            raise CheckpointError(what, where=folder, code="checkpoint.other_step")
         return progress
 
     def weights(self, step: int) -> dict[str, Tensor]:
-        verify_folder(self.path(step))
-        tensors: dict[str, Tensor] = load_file(self.path(step) / "weights.safetensors")
+        self.progress(step)
+        tensors: dict[str, Tensor] = load_file(self.path(step) / WEIGHTS)
         return tensors
 
     def average(self, steps: list[int]) -> dict[str, Tensor]:
@@ -80,9 +94,9 @@ class Checkpoints:
                 weights = self.weights(step)
             except CheckpointError as error:
                 raise CheckpointError(
-                    f"checkpoint step-{step}, one of {len(steps)} that are averaged, is {error.what}",
+                    f"checkpoint step-{step}, one of the {len(steps)} to average, is {error.what}",
                     where=error.where,
-                    hint=f"rm -r {self.path(step)}  # then the same command takes the mean of the others",
+                    hint=f"rm -r {self.path(step)}  # the same command then averages the others",
                     code=error.code,
                 ) from error
             for name, tensor in weights.items():
@@ -92,25 +106,18 @@ class Checkpoints:
     def prune(self, *, keep: set[int]) -> None:
         for step in self.steps():
             if step not in keep:
-                shutil.rmtree(self.path(step), ignore_errors=True)
+                remove(self.path(step))
 
     def _is_good(self, step: int) -> bool:
         try:
-            verify_folder(self.path(step))
+            self.progress(step)
         except CheckpointError:
             return False
         return True
 
-    def _sweep(self) -> None:
-        """Remove what a killed process left half-written."""
-        if self.folder.is_dir():
-            for path in self.folder.iterdir():
-                if ".tmp-" in path.name or ".old-" in path.name:
-                    shutil.rmtree(path, ignore_errors=True)
-
 
 def _moments(model: nn.Module, optimizer: torch.optim.Optimizer, step: int) -> dict[str, Tensor]:
-    """Adam's moments; also how often each parameter was updated, of one that did not learn from the first step on."""
+    """Adam's moments, and the update counts of parameters that did not learn from the first step on."""
     moments = {}
     for name, parameter in model.named_parameters():
         if parameter not in optimizer.state:

@@ -1,7 +1,7 @@
-"""The processes that train together: who am I, and sums over all of us.
+"""The processes that train together: rank, world size, and sums over all of them.
 
-Started by torchrun, a process finds its place in the environment that torchrun sets; started alone it is its own
-group of one, and every sum is the number itself.
+Under torchrun, a process finds its rank in the environment; started alone, it is a group of one, and every sum is the
+number itself.
 """
 
 import importlib
@@ -31,7 +31,7 @@ class Group:
         return self.sum(float(flag)) > 0
 
     def sum_gradients(self, parameters: Sequence[Tensor]) -> None:
-        """One message for all gradients; a process without a batch has none and adds zero."""
+        """All-reduce all gradients in one message; a process without a batch contributes zeros."""
         if self.world == 1:
             return
         for parameter in parameters:
@@ -49,13 +49,13 @@ class Group:
 
 
 def join_group(device: torch.device) -> Group:
-    """The group torchrun started us in, or a group of one."""
+    """The group that torchrun started this process in, or a group of one."""
     world = int(os.environ.get("WORLD_SIZE", "1"))
     if world == 1:
         return Group(device=device)
-    # Functions of this module have the group of the moment as default, and the first step of an optimizer imports it:
-    # were that after the next line, they would keep the group alive after leave_group, with threads that end a process
-    # with SIGABRT now and then when they want Python's lock while it ends.
+    # Functions in this module bind the current group as a default argument, and an optimizer's first step imports it.
+    # Imported after the next line, it would keep the group alive past leave_group, and the group's threads occasionally
+    # abort the process (SIGABRT) by requesting the GIL at exit.
     importlib.import_module("torch.distributed.nn")
     distributed.init_process_group(backend="nccl" if device.type == "cuda" else "gloo", timeout=timedelta(minutes=60))
     return Group(rank=distributed.get_rank(), world=world, device=device)

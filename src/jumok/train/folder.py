@@ -1,15 +1,16 @@
-"""The run folder: one process at a time, one recipe for good, every event kept."""
+"""The run folder: one process at a time, one recipe, and a log of every event."""
 
 import fcntl
 import json
 import os
 from dataclasses import asdict
+from math import isfinite
 from pathlib import Path
 from time import time
 from typing import IO, Any
 
-from jumok.errors import CheckpointError
-from jumok.files import cannot_write, write_atomically
+from jumok.errors import CheckpointError, RunError
+from jumok.files import cannot_write, is_leftover, parse_json, sweep, write_atomically
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Event
 
@@ -27,39 +28,65 @@ class RunFolder:
         self._lock: IO[str] | None = None
 
     def lock(self) -> None:
-        """Held until `unlock` or until this process ends, however it ends; a second process is refused."""
+        """Lock until `unlock` or until this process ends, however it ends; refuse a second process."""
         self._refuse_foreign()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
-            file = (self.path / "lock").open("a+")
+            descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+            file = os.fdopen(descriptor, "r+", encoding="utf-8")
         except OSError as error:
-            what = f"run folder cannot be made: {error.strerror}"
+            what = f"cannot create the run folder: {error.strerror}"
             raise CheckpointError(what, where=self.path, code="checkpoint.cannot_make") from error
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            file.seek(0)
             holder = file.read().strip() or "another process"
             file.close()
-            what, hint = f"run folder is in use by {holder}", "another --out, or wait for it"
+            what, hint = f"the run folder is in use by {holder}", "wait for it, or choose another --out"
             raise CheckpointError(what, where=self.path, hint=hint, code="checkpoint.in_use") from error
         file.truncate(0)
         file.write(f"process {os.getpid()}")
         file.flush()
         self._lock = file
+        for folder in (self.path, self.checkpoints.folder):
+            sweep(folder, alone=True)
+
+    @property
+    def _lock_file(self) -> Path:
+        return self.path / "lock"
 
     def _refuse_foreign(self) -> None:
-        """A run never moves into a folder with other things in it."""
-        if not self.path.is_dir() or self.recipe.exists():
+        """Refuse a folder that has other files but no run, or links that would be written through."""
+        if not self.path.is_dir():
             return
-        others = sorted({path.name for path in self.path.iterdir()} - {"lock"})
+        for path in (self._lock_file, self.recipe, self.events, self.scores, self.model, self.checkpoints.folder):
+            if path.is_symlink():
+                what, hint = "a link in a run folder is not followed", "replace it by what it points to, or remove it"
+                raise CheckpointError(what, where=path, hint=hint, code="checkpoint.link")
+        if self.recipe.exists():
+            return
+        others = sorted(path.name for path in self.path.iterdir() if path.name != "lock" and not is_leftover(path.name))
         if others:
             raise CheckpointError(
-                f"the folder is no run and not empty: it has {', '.join(others[:3])}{' ...' if others[3:] else ''}",
+                f"not a run folder, and not empty: it has {', '.join(others[:3])}{' ...' if others[3:] else ''}",
                 where=self.path,
-                hint="a new or empty folder for --out",
+                hint="choose a new or empty folder for --out",
                 code="checkpoint.not_empty",
             )
+
+    def require_lock(self) -> None:
+        """Refuse to continue if the folder was removed or replaced: nobody would find the output."""
+        if self._lock is None:
+            return
+        try:
+            ours, there = os.fstat(self._lock.fileno()), os.stat(self._lock_file, follow_symlinks=False)
+            same = (ours.st_dev, ours.st_ino) == (there.st_dev, there.st_ino)
+        except OSError:
+            same = False
+        if not same:
+            hint = "run the same command again to start over"
+            what = "the run folder was removed or replaced during training"
+            raise RunError(what, where=self.path, hint=hint, code="run.folder_gone")
 
     def unlock(self) -> None:
         if self._lock:
@@ -71,14 +98,14 @@ class RunFolder:
         if not self.recipe.exists():
             return None
         try:
-            stored: dict[str, Any] = json.loads(self.recipe.read_text("utf-8"))
+            stored: dict[str, Any] = parse_json(self.recipe.read_bytes())
             if not all(isinstance(stored[key], dict) for key in ("recipe", "data")):
-                raise ValueError("it holds no recipe")
+                raise ValueError("it has no recipe")
         except (OSError, ValueError, TypeError, KeyError) as error:
             raise CheckpointError(
-                f"cannot be read: {error}",
+                f"cannot read the run's recipe: {error}",
                 where=self.recipe,
-                hint="the recipe.json that the run began with, or another --out",
+                hint="restore the recipe.json that the run started with, or choose another --out",
                 code="checkpoint.unreadable",
             ) from error
         return stored
@@ -87,40 +114,42 @@ class RunFolder:
         write_atomically(self.recipe, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
 
     def append(self, event: Event) -> None:
-        line = {"event": type(event).__name__.lower(), "time": round(time(), 3), **asdict(event)}
+        self.require_lock()
+        line = {"event": type(event).__name__.lower(), "time": round(time(), 3), **_strict(asdict(event))}
         try:
-            with self.events.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+            descriptor = os.open(self.events, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW, 0o666)
+            with os.fdopen(descriptor, "a", encoding="utf-8") as file:
+                file.write(json.dumps(line, allow_nan=False) + "\n")
         except OSError as error:
             raise cannot_write(self.events, error) from error
 
     def mend_events(self) -> None:
-        """A killed process may have left half a line: close it, so that the next event has its own."""
+        """End a line that a killed process left incomplete, so that the next event starts a new one."""
         if self.events.exists() and self.events.read_bytes()[-1:] not in (b"\n", b""):
             with self.events.open("a", encoding="utf-8") as file:
                 file.write("\n")
 
     def history(self) -> list[dict[str, Any]]:
-        """All events that can be read."""
+        """All readable events."""
         if not self.events.exists():
             return []
         events = []
         for line in self.events.read_text("utf-8", errors="replace").splitlines():
             try:
-                events.append(json.loads(line))
+                events.append(parse_json(line))
             except ValueError:
                 continue
         return events
 
 
 def refuse_other_recipe(stored: dict[str, Any], wanted: dict[str, Any], *, where: Path) -> None:
-    """A run folder belongs to one recipe; say which keys differ."""
+    """Refuse a recipe other than the run folder's, naming the keys that differ."""
     differing = list(_differences(stored, wanted))
     if differing:
         raise CheckpointError(
             "the run folder belongs to another recipe: " + "; ".join(differing[:8]),
             where=where,
-            hint="another --out for this recipe, or the recipe that the folder was made with",
+            hint="choose another --out for this recipe, or use the recipe that the folder was made with",
             code="checkpoint.other_recipe",
         )
 
@@ -133,3 +162,12 @@ def _differences(a: Any, b: Any, path: str = "") -> list[str]:
             for difference in _differences(a.get(key), b.get(key), f"{path}.{key}".lstrip("."))
         ]
     return [] if a == b else [f"{path} was {a!r} and is {b!r}"]
+
+
+def _strict(value: Any) -> Any:
+    """Replace NaN and infinity, which JSON does not have, with null."""
+    if isinstance(value, dict):
+        return {key: _strict(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_strict(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -1,10 +1,10 @@
-"""The training loop: a generator of events that owns the step, not its consequences.
+"""The training loop: a generator of events that runs the steps and leaves the rest to its caller.
 
     loss = sum of all micro-batches' totals / count of all their targets, over every process
 
-(of several losses, such as BERT's two, the sum of these), so that padding, accumulation and the number of processes do
-not change it. What is random in a step is a function of (seed, step, rank), the order of examples of (seed, epoch): to
-go on, a checkpoint needs its step, epoch and batch.
+(summed over losses if there are several, such as BERT's two), so padding, accumulation and the number of processes do
+not change it. Randomness in a step depends on (seed, step, rank), the order of examples on (seed, epoch): to resume, a
+checkpoint needs its step, epoch and batch.
 """
 
 from collections.abc import Callable, Iterator
@@ -47,25 +47,25 @@ Metric = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A sum and what it is a sum over; the mean is taken once, over the whole step. Or several sums, [k]."""
+    """A sum, or several [k], with the count of its terms; the mean is taken once, over the whole step."""
 
     total: Tensor
     count: int | tuple[int, ...]
 
 
 class Task(Protocol):
-    """What the loop needs to know about the work."""
+    """The interface that the loop needs from a task."""
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The names of what is minimised: one, or several that are added up."""
+        """The names of the losses: one, or several that are added up."""
         ...
 
     def batches(self, epoch: int) -> Iterator[Any]: ...
     def batch(self, examples: Any) -> Any: ...
     def name(self, examples: Any) -> str: ...
     def loss(self, model: Any, batch: Any, *, done: float) -> Loss:
-        """`done` is the share of the steps that have been taken."""
+        """`done` is the fraction of steps already taken."""
         ...
 
     def evaluate(self, model: Any) -> dict[str, float]: ...
@@ -73,37 +73,37 @@ class Task(Protocol):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TrainConfig:
-    """How long, how large, how often."""
+    """Steps, batches, evaluation and checkpoints."""
 
     steps: Count = 100_000
     epochs: Count | None = None
-    """passes over the training data; if given, `steps` is as many as they take"""
+    """passes over the training data; overrides `steps`"""
     batch_tokens: Count = 4096
-    """tokens of a batch, padding included, on its longer side"""
+    """tokens per batch, padding included, on its longer side"""
     accumulate: Count = 1
-    """batches whose gradients make one step"""
+    """batches whose gradients are summed for one step"""
     optimizer: OptimizerConfig = OptimizerConfig()
     transfer: TransferConfig = TransferConfig()
     evaluate_every: Steps = 1000
-    """steps, or below 1 a share of all; the same of save_every"""
+    """steps, or below 1 a fraction of all steps; likewise save_every"""
     save_every: Steps = 1000
     keep_last: Count = 5
-    """checkpoints kept beside the best one; as many are averaged"""
+    """checkpoints kept besides the best one; also how many are averaged"""
     final: Literal["average", "best", "last"] = "average"
-    """what becomes the model: the mean of the last `keep_last` checkpoints (Vaswani et al. 2017, section 6.1), the best
-    one, or the last one; recipes of other tasks than translation have the best one if they do not say"""
+    """the final model: the mean of the last `keep_last` checkpoints (Vaswani et al. 2017, section 6.1), the best one,
+    or the last one; tasks other than translation default to best"""
     metric: Metric = "perplexity"
-    """what best means, on dev"""
+    """dev metric that decides which checkpoint is best"""
     patience: Count | None = None
-    """stop after this many evaluations without a better one"""
+    """stop after this many evaluations without improvement"""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
     threads: Count | None = None
-    """of this process on the CPU; if not given, as many as there are cores that no other program uses, chosen anew when
-    that changes: then the last bits of the result may differ"""
+    """CPU threads of this process; by default one per core that no other program uses, adjusted when that changes, in
+    which case the last bits of the result may differ"""
     tensorboard: bool = False
 
     def resolved(self, epoch_lengths: Callable[[int], int]) -> "TrainConfig":
-        """With numbers of steps where there were epochs and shares; the length of an epoch is its batches."""
+        """Replace epochs and fractions by numbers of steps; `epoch_lengths` counts the batches of an epoch."""
         steps = self.steps
         if self.epochs is not None:
             steps = max(sum(map(epoch_lengths, range(self.epochs))) // self.accumulate, 1)
@@ -123,7 +123,7 @@ class TrainConfig:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a run stands: all that is needed, beside weights and moments, to go on."""
+    """Where a run stands: everything besides weights and moments that is needed to resume."""
 
     step: int = 0
     epoch: int = 0
@@ -151,7 +151,7 @@ class Step:
     tokens: int
     seconds: float
     parts: dict[str, float] = field(default_factory=dict)
-    """of several losses each"""
+    """each loss, if there are several"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +175,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Threaded:
-    """Other programs came or went, and the number of threads with them."""
+    """The number of threads changed because other programs came or went."""
 
     step: int
     threads: int
@@ -197,7 +197,7 @@ def train(
     interrupted: Callable[[], bool] = lambda: False,
     threads: Threads | None = None,
 ) -> Iterator[Event]:
-    """Train from the newest checkpoint, or from the beginning, until the steps are done or patience ends."""
+    """Train from the newest checkpoint, or from the beginning, until the steps or the patience run out."""
     group = group or Group()
     progress = Progress(**(checkpoints.restore(model, optimizer) or {}))
     if progress.step:
@@ -228,7 +228,7 @@ def train(
             progress = replace(progress, finished=finished)
             if group.rank == 0:
                 folder = checkpoints.save(progress.step, model, optimizer, asdict(progress))
-                # Two at least: if the newest is damaged there is one before it.
+                # At least two, in case the newest is damaged.
                 kept = planned_steps(checkpoints.steps(), config, progress.step)[-max(config.keep_last, 2) :]
                 checkpoints.prune(keep={*kept, progress.step, progress.best_step or progress.step})
                 yield Saved(progress.step, str(folder))
@@ -240,12 +240,12 @@ def train(
 
 
 def planned_steps(saved: list[int], config: TrainConfig, last: int) -> list[int]:
-    """The checkpoints that an undisturbed run has too; one made by an interruption is not among them."""
+    """The checkpoints that an uninterrupted run also has, without those saved on interruption."""
     return [step for step in saved if step % config.save_every == 0 or step == last]
 
 
 class _Batches:
-    """Micro-batches without end, from the place where the progress stands."""
+    """An endless stream of micro-batches, starting from `progress`."""
 
     def __init__(self, task: Task, progress: Progress) -> None:
         self.task = task
@@ -263,8 +263,8 @@ class _Batches:
                 return examples
             self.epoch, self.batch = self.epoch + 1, 0
             self._plan = self.task.batches(self.epoch)
-        hint = "a corpus with at least one example"
-        raise RunError("an epoch without a batch", hint=hint, code="run.no_batches")
+        hint = "add at least one training example"
+        raise RunError("the epoch has no batches", hint=hint, code="run.no_batches")
 
 
 def _step(
@@ -283,7 +283,7 @@ def _step(
     taken = [source.take()]
     first = (source.epoch, source.batch - 1)
     taken += [source.take() for _ in range(config.accumulate - 1)]
-    # Each process takes every world-th example of each batch; with fewer examples than processes some have none.
+    # Each process takes every world-th example of each batch; with fewer examples than processes some get none.
     shares = [examples[group.rank :: group.world] for examples in taken]
     batches = [task.batch(share) for share in shares if len(share)]
     counts = [[*_each(batch.count)] for batch in batches] or [[0] * len(task.losses)]
@@ -304,7 +304,7 @@ def _step(
         raise RunError(
             f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite; nothing was updated",
             where=f"epoch {first[0]}, batch {first[1]}: {task.name(np.concatenate(taken))}",
-            hint="a lower learning rate, a longer warm-up, clip_norm = 1.0, or a look at those examples;"
+            hint="lower the learning rate, lengthen the warm-up, set clip_norm = 1.0, or check those examples;"
             " the last checkpoint is good",
             code="run.not_finite",
         )
@@ -330,7 +330,7 @@ def _evaluate(
 ) -> tuple[Evaluated, Progress]:
     model.eval()
     scores = task.evaluate(model) if group.rank == 0 else {}
-    value = group.sum(scores.get(config.metric, 0.0))  # the other processes add nothing
+    value = group.sum(scores.get(config.metric, 0.0))  # the other processes add 0
     sign = -1 if config.metric in LOWER_IS_BETTER else 1
     better = not isnan(value) and (progress.best is None or sign * value > sign * progress.best)
     if better:

@@ -1,4 +1,4 @@
-"""Adam and the learning rate as a function of the step."""
+"""Adam and the learning-rate schedule."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,29 +12,29 @@ from jumok.train.layers import TransferConfig, depths
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OptimizerConfig:
-    """Adam as in Vaswani et al. 2017, section 5.3, unless told otherwise."""
+    """Adam; the defaults are those of Vaswani et al. 2017, section 5.3."""
 
     kind: Literal["adam", "adamw"] = "adam"
-    """adam adds weight decay to the gradient (L2), adamw takes it from the weight"""
+    """adam adds weight decay to the gradient (L2), adamw subtracts it from the weight"""
     schedule: Literal["noam", "inverse_sqrt", "linear", "constant"] = "noam"
-    """noam: d_model^-0.5 min(step^-0.5, step warmup^-1.5), the paper's; inverse_sqrt: the same from a given peak;
-    linear: down to zero at the last step; constant. All begin with a linear warm-up."""
+    """noam: d_model^-0.5 min(step^-0.5, step warmup^-1.5), the paper's; inverse_sqrt: the same with a given peak;
+    linear: decay to zero at the last step; constant; all start with a linear warm-up"""
     learning_rate: Positive | None = None
-    """the peak; noam has its own"""
+    """peak learning rate; noam computes its own"""
     warmup: StepsOrZero = 4000
-    """steps of the warm-up, or below 1 a share of all; noam and inverse_sqrt need one"""
+    """warm-up steps, or below 1 a fraction of all steps; noam and inverse_sqrt need some"""
     beta1: Share = 0.9
     beta2: Share = 0.98
     epsilon: Positive = 1e-9
     weight_decay: NotNegative = 0.0
     """not applied to biases and LayerNorm"""
     clip_norm: Positive | None = None
-    """gradients longer than this are shortened to it"""
+    """maximum norm of the gradient, which is scaled down to it"""
 
     def __post_init__(self) -> None:
         wrong = []
         if (self.learning_rate is None) != (self.schedule == "noam"):
-            wrong.append('learning_rate goes with every schedule but "noam", which computes its own')
+            wrong.append('learning_rate must be set for every schedule except "noam", which computes its own')
         if not self.warmup and self.schedule in ("noam", "inverse_sqrt"):
             wrong.append("warmup must not be 0 for noam and inverse_sqrt")
         if wrong:
@@ -42,14 +42,14 @@ class OptimizerConfig:
 
 
 def peak_rate(config: OptimizerConfig, *, d_model: int) -> float:
-    """Vaswani et al. 2017, Eq. 3, has its peak where step = warmup."""
+    """The given peak, or that of Vaswani et al. 2017, Eq. 3, where step = warmup."""
     if config.learning_rate is not None:
         return config.learning_rate
     return float((d_model * config.warmup) ** -0.5)
 
 
 def learning_rate(step: int, config: OptimizerConfig, *, peak: float, steps: int) -> float:
-    """For the step-th update, counted from 1."""
+    """The learning rate of the step-th update, counted from 1."""
     if step < config.warmup:
         return peak * step / config.warmup
     match config.schedule:
@@ -64,7 +64,7 @@ def learning_rate(step: int, config: OptimizerConfig, *, peak: float, steps: int
 def make_optimizer(
     model: nn.Module, config: OptimizerConfig, transfer: TransferConfig | None = None
 ) -> torch.optim.Optimizer:
-    """Adam or AdamW, fused, with weight decay on matrices only; lower layers may learn at a lower rate."""
+    """Adam or AdamW, fused, with weight decay on matrices only; lower layers may have a lower learning rate."""
     decay = 1.0 if transfer is None else transfer.layer_decay
     found = depths(model)
     top = max(found.values())

@@ -5,18 +5,20 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from jumok.config import read_config
-from jumok.data.corpus import Corpus, Texts, open_shards
+from jumok.data.cache import Cache
+from jumok.data.corpus import Corpus, Texts
 from jumok.data.shards import Shards
 from jumok.errors import DataError, RecipeError
 from jumok.examples import Split
 from jumok.examples.made.data import SyntheticData
 from jumok.examples.made.numbers import generate
 from jumok.examples.pairs import Pair, ParallelData
-from jumok.tasks.prepare import cache_folder
+from jumok.tasks.prepare import Recorded, prepare_shards
 from jumok.tasks.translation.task import encode_pairs
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, TokenizerConfig
@@ -27,9 +29,9 @@ Prepare = Callable[..., Shards]
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cache:
     monkeypatch.setenv("JUMOK_CACHE", str(tmp_path / "cache"))
-    return cache_folder()
+    return Cache.of_user()
 
 
 @pytest.fixture
@@ -45,17 +47,17 @@ def tokenizer() -> Tokenizer:
 
 
 @pytest.fixture
-def prepare(tokenizer: Tokenizer, cache: Path) -> Prepare:
+def prepare(tokenizer: Tokenizer, cache: Cache) -> Prepare:
     def open_with(corpus: Corpus[Pair], source: Tokenizer = tokenizer) -> Shards:
         both = Tokenizers(source, tokenizer)
         max_len = corpus.data.max_len  # type: ignore[attr-defined]
-        return open_shards(
-            cache,
-            [corpus.fingerprint(), source.sha256, tokenizer.sha256, max_len],
-            lambda facts: encode_pairs(corpus, both, max_len, facts),
-            fields=("source", "target"),
-            vocab_size=tokenizer.vocab_size,
-        )
+
+        def write() -> Recorded:
+            facts: dict[str, Any] = {}
+            rows = encode_pairs(corpus, both, max_len, facts)
+            return Recorded(rows, ("source", "target"), tokenizer.vocab_size, facts)
+
+        return prepare_shards(cache, [corpus.fingerprint(), source.sha256, tokenizer.sha256, max_len], write)
 
     return open_with
 
@@ -207,14 +209,14 @@ def test_shards_hold_the_pieces_and_the_end(files: list[str], tokenizer: Tokeniz
     assert shards.facts == {"read": 3, "empty": 0, "too_long": 0, "longest": 17}
 
 
-def test_shards_are_built_once(files: list[str], prepare: Prepare, cache: Path) -> None:
+def test_shards_are_built_once(files: list[str], prepare: Prepare, cache: Cache) -> None:
     first = prepare(corpus_of(parallel(files)))
-    assert first.folder.is_relative_to(cache)
+    assert first.folder.is_relative_to(cache.folder)
     before = {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in first.folder.iterdir()}
     again = prepare(corpus_of(parallel(files)))
     assert again.folder == first.folder
     assert {path: (path.stat().st_mtime_ns, path.stat().st_ino) for path in again.folder.iterdir()} == before
-    assert [path.name for path in (cache / "shards").iterdir()] == [first.folder.name]
+    assert [path.name for path in (cache.folder / "shards").iterdir()] == [first.folder.name]
 
 
 def test_shards_are_built_anew_when_anything_changes(files: list[str], prepare: Prepare) -> None:
@@ -247,21 +249,21 @@ def test_the_longest_allowed_pair_stays(files: list[str], tokenizer: Tokenizer, 
     ids=["no lines", "no text", "all too long"],
 )
 def test_an_empty_corpus_is_refused(
-    english: str, korean: str, max_len: int, files: list[str], prepare: Prepare, cache: Path
+    english: str, korean: str, max_len: int, files: list[str], prepare: Prepare, cache: Cache
 ) -> None:
     Path(files[0]).write_text(english, "utf-8")
     Path(files[1]).write_text(korean, "utf-8")
     with pytest.raises(DataError) as caught:
         prepare(corpus_of(parallel(files, max_len=max_len)))
     assert (caught.value.code, caught.value.where) == ("data.empty", ", ".join(files))
-    assert list((cache / "shards").iterdir()) == []
+    assert list((cache.folder / "shards").iterdir()) == []
 
 
-def test_synthetic_shards(prepare: Prepare, cache: Path) -> None:
+def test_synthetic_shards(prepare: Prepare, cache: Cache) -> None:
     shards = prepare(corpus_of(SyntheticData(problem="reverse", n_train=50, length=6)))
     assert len(shards) == 50
     assert prepare(corpus_of(SyntheticData(problem="reverse", n_train=50, length=6))).folder == shards.folder
-    assert len(list((cache / "shards").iterdir())) == 1
+    assert len(list((cache.folder / "shards").iterdir())) == 1
 
 
 @pytest.mark.parametrize("options", [{"n_train": -1}, {"n_dev": -1}, {"n_test": -1}, {"length": 2}, {"max_len": 0}])

@@ -1,8 +1,10 @@
 """Token shards: what was written is what is read, or an error that names the file."""
 
 import errno
+import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 
 from jumok.data import shards as shards_module
 from jumok.data.shards import Shards, build_shards, in_chunks
-from jumok.errors import DataError, RunError
+from jumok.errors import CheckpointError, DataError, RunError
 
 EXAMPLES = [([5, 6, 7], [1]), ([], [9, 8]), ([4], []), ([2, 2, 2, 2], [3, 1])]
 FILES = ["source.tokens", "source.offsets", "target.tokens", "target.offsets"]
@@ -21,7 +23,8 @@ sequences = st.lists(st.integers(0, 999), max_size=8)
 
 
 def build(folder: Path, examples: object = EXAMPLES, *, vocab_size: int = 1000, **facts: object) -> Shards:
-    return build_shards(folder, examples, fields=("source", "target"), vocab_size=vocab_size, facts=facts)  # type: ignore[arg-type]
+    build_shards(folder, examples, fields=("source", "target"), vocab_size=vocab_size, facts=facts)  # type: ignore[arg-type]
+    return Shards(folder)
 
 
 def read(shards: Shards) -> list[tuple[list[int], list[int]]]:
@@ -32,11 +35,11 @@ def read(shards: Shards) -> list[tuple[list[int], list[int]]]:
 @given(examples=st.lists(st.tuples(sequences, sequences), max_size=12))
 def test_round_trip(examples: list[tuple[list[int], list[int]]], tmp_path: Path) -> None:
     folder = tmp_path / "shards"
+    shutil.rmtree(folder, ignore_errors=True)
     built = build(folder, examples, read=len(examples))
-    for shards in (built, Shards(folder)):
-        assert read(shards) == examples
-        assert len(shards) == len(examples)
-        assert shards.facts == {"read": len(examples)}
+    assert read(built) == examples
+    assert len(built) == len(examples)
+    assert built.facts == {"read": len(examples)}
     everything = np.arange(len(examples))
     assert built.fields["source"].lengths(everything).tolist() == [len(source) for source, _ in examples]
 
@@ -101,43 +104,41 @@ def delete(path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [flip, truncate, extend, empty, delete])
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", [*FILES, "index.json"])
 def test_a_damaged_file_is_named(name: str, damage: object, tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     build(folder)
     damage(folder / name)  # type: ignore[operator]
-    with pytest.raises(DataError) as caught:
+    with pytest.raises(CheckpointError) as caught:
         Shards(folder)
     assert caught.value.where == str(folder / name)
-    assert str(folder) in (caught.value.hint or "")
+    assert caught.value.code == ("checkpoint.torn" if damage is delete else "checkpoint.altered")
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, delete, lambda path: path.write_bytes(b"\xff\xfe")])
-def test_a_damaged_index_is_named(damage: object, tmp_path: Path) -> None:
+@pytest.mark.parametrize("manifest", [b"", b"{}", b"[]", b"\xff\xfe", b'{"index.json": 1}', b"[" * 100_000])
+def test_a_manifest_that_verifies_nothing_is_refused(manifest: bytes, tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     build(folder)
-    damage(folder / "index.json")  # type: ignore[operator]
-    with pytest.raises(DataError) as caught:
+    (folder / "manifest.json").write_bytes(manifest)
+    with pytest.raises(CheckpointError) as caught:
         Shards(folder)
-    assert caught.value.where == str(folder / "index.json")
+    assert caught.value.code in ("checkpoint.torn", "checkpoint.altered")
 
 
-def test_an_index_torn_anywhere_is_refused(tmp_path: Path) -> None:
-    folder = tmp_path / "shards"
-    build(folder)
-    whole = (folder / "index.json").read_bytes()
-    for length in range(0, len(whole), 7):
-        (folder / "index.json").write_bytes(whole[:length])
-        with pytest.raises(DataError) as caught:
-            Shards(folder)
-        assert (caught.value.code, caught.value.where) == ("data.shard_unreadable", str(folder / "index.json"))
+def rewrite_index(folder: Path, **changes: object) -> None:
+    """As another program would have written it, hashes included."""
+    index = json.loads((folder / "index.json").read_text())
+    (folder / "index.json").write_text(json.dumps({**index, **changes}))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    content = (folder / "index.json").read_bytes()
+    manifest["index.json"] = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
 
 
 def test_another_format_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     build(folder)
-    index = json.loads((folder / "index.json").read_text())
-    (folder / "index.json").write_text(json.dumps({**index, "format": 999}))
+    rewrite_index(folder, format=999)
     with pytest.raises(DataError) as caught:
         Shards(folder)
     assert (caught.value.code, caught.value.where) == ("data.shard_format", str(folder / "index.json"))
@@ -147,8 +148,7 @@ def test_another_format_is_refused(tmp_path: Path) -> None:
 def test_a_count_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "shards"
     build(folder)
-    index = json.loads((folder / "index.json").read_text())
-    (folder / "index.json").write_text(json.dumps({**index, "count": 3}))
+    rewrite_index(folder, count=3)
     with pytest.raises(DataError) as caught:
         Shards(folder)
     assert (caught.value.code, caught.value.where) == ("data.shard_torn", str(folder / "source.offsets"))
@@ -202,10 +202,10 @@ def test_nothing_has_its_name_before_it_is_whole(tmp_path: Path) -> None:
     assert folder.exists()
 
 
-def test_building_again_replaces(tmp_path: Path) -> None:
+def test_whoever_is_done_first_wins(tmp_path: Path) -> None:
     build(tmp_path / "shards")
-    build(tmp_path / "shards", [([1], [2])])
-    assert read(Shards(tmp_path / "shards")) == [([1], [2])]
+    assert read(build(tmp_path / "shards", [([1], [2])])) == EXAMPLES
+    assert [path.name for path in tmp_path.iterdir()] == ["shards"]
 
 
 @given(st.lists(st.integers()), st.integers(1, 5))

@@ -232,7 +232,7 @@ class TestFiles:
         wrong = only(findings, "data.unreadable")
         assert (wrong.severity, wrong.count, wrong.examples) == ("error", 1, [f"{path}:4  1 columns"])
         assert "train: rows that cannot be read: 1 of 4 (25.0 %)." in wrong.message
-        assert "Expected: 2 as in the header" in wrong.message
+        assert "2 columns, as in the header" in wrong.message
         assert (only(findings, "data.empty").examples, only(findings, "data.counts").count) == (
             [f"{path}:3   ||| y"],
             3,
@@ -303,7 +303,7 @@ def test_the_doctor_tells_the_kind_of_a_file(jumok: Jumok, arguments: str, code:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("prose.txt --target ko", ["no target", "where: prose.txt", "--source alone"]),
+        ("prose.txt --target ko", ["no target", "where: prose.txt", "--source"]),
         ("names.conll --columns a,b", ["--columns", "one .tsv file"]),
         ("chat.tsv", ["looks like a header: question, answer, label", "where: chat.tsv:1", "--columns"]),
     ],

@@ -63,7 +63,7 @@ class TestOffsets:
         found = only(findings, "data.offsets")
         assert (found.severity, found.count, found.share) == ("error", 3, 3 / 7)
         assert places(found) == [f"{path}:{line}" for line in (2, 3, 7)]
-        assert "from 0 to 99, and the text has 39 characters" in found.examples[0]
+        assert "from 0 to 99, but the text has 39 characters" in found.examples[0]
         assert "3 of 7 (42.9 %)" in found.message
         assert only(findings, "data.counts").count == 4
 
@@ -71,7 +71,7 @@ class TestOffsets:
         path = write("a.jsonl", [{"text": "ab", "spans": [span(0, 9)]}] * 12)
         findings = examine_data([path])
         assert (only(findings, "data.offsets").count, len(only(findings, "data.offsets").examples)) == (12, 5)
-        assert only(findings, "data.empty").message.startswith("train: no examples at all")
+        assert only(findings, "data.empty").message.startswith("train: no examples")
 
     def test_what_a_span_says_of_its_text_has_to_stand_there(self, write: Write) -> None:
         rows = [
@@ -94,7 +94,7 @@ class TestOffsets:
         """A particle that was taken for a part of the name."""
         path = write("a.jsonl", [{"text": "민아는 서울에", "spans": [span(0, 3, "민아")]}])
         found = only(examine_data([path]), "data.offsets")
-        assert found.examples == [f"{path}:1  span 1: '민아' ends at 2 of the text, and the span at 3"]
+        assert found.examples == [f"{path}:1  span 1: '민아' ends at 2 of the text, but the span ends at 3"]
         assert "off by" not in found.message
 
     def test_how_the_text_of_a_span_is_composed_does_not_matter(self, write: Write) -> None:
@@ -149,7 +149,7 @@ class TestAnswers:
         findings = examine_data([write("a.json", json.dumps({"data": [{"paragraphs": paragraphs}, {}]}))])
         wrong = only(findings, "data.unreadable")
         assert (wrong.count, only(findings, "data.counts").count) == (4, 1)
-        assert [text for text in ('no "context"', "question 2 is a whole", 'no "paragraphs"', "the id b has been")
+        assert [text for text in ('no "context"', "question 2 is a whole", 'no "paragraphs"', "duplicate id b")
                 if text not in " ".join(wrong.examples)] == []  # fmt: skip
 
 

@@ -148,4 +148,4 @@ def test_the_recipes_of_glue_are_examined_as_they_are(
     assert "data.when_wrong" in said
     refused = doctor(recipe, "--set", 'data.train=["few.tsv"]', "--set", "data.when_wrong=refuse")
     assert "Training stops at the first" in refused
-    assert "--set with a recipe" in doctor(str(tmp_path / "few.tsv"), "--set", "seed=3")
+    assert "hint: pass a recipe" in doctor(str(tmp_path / "few.tsv"), "--set", "seed=3")

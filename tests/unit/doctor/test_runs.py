@@ -11,11 +11,11 @@ import pytest
 
 from curves import AT_FLOOR, language_model, recipe, run
 from jumok.cli import main
+from jumok.data.cache import Cache
 from jumok.doctor.runs import examine_run, ground_of_run
 from jumok.errors import CheckpointError
 from jumok.examples.plain import DocumentData
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
-from jumok.tasks.prepare import cache_folder
 
 
 class TestRuns:
@@ -34,7 +34,7 @@ class TestRuns:
         (folder / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in run(AT_FLOOR, 300)), "utf-8")
 
     def test_the_floor_is_that_of_the_training_text(self, folder: Path) -> None:
-        task = recipe().kind.prepare(recipe(), cache_folder())
+        task = recipe().kind.prepare(recipe(), Cache.of_user())
         ids = task.train.fields["text"].tokens
         shares = np.unique(ids, return_counts=True)[1] / len(ids)
         ground = ground_of_run(folder)
@@ -55,7 +55,7 @@ class TestRuns:
         files = {"kind": form, "train": [str(file)], "dev": [str(file)]}
         wanted = language_model(kind, None if form == "toy_grammar" else files)
         self.write(folder, wanted)
-        task = wanted.kind.prepare(wanted, cache_folder())
+        task = wanted.kind.prepare(wanted, Cache.of_user())
         ids = task.train.fields["text"].tokens
         shares = np.unique(ids, return_counts=True)[1] / len(ids)
         assert task.tokenizers.source.end_id in ids

@@ -90,7 +90,7 @@ def test_other_entities_of_a_sentence_are_another_example_of_the_same_text() -> 
     findings = examine({"train": [train], "test": [swapped]})
     (overlap,) = (finding for finding in findings if finding.code == "data.overlap")
     assert (overlap.severity, overlap.examples[0][:3]) == ("warning", "p:2")
-    assert "test pairs of entities whose text has others in train: 1 of 1" in overlap.message
+    assert "test pairs of entities whose text has other pairs of entities in train: 1 of 1" in overlap.message
 
 
 def test_other_questions_on_a_context_of_train() -> None:

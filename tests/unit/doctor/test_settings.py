@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from jumok.data.cache import Cache
 from jumok.doctor import examine_data
 from jumok.errors import DataError
 from jumok.recipe import load_recipe
@@ -15,7 +16,7 @@ FEW = ["data.n_train=40", "data.n_dev=10", "data.n_test=10"]
 
 def prepare(path: Path, overrides: list[str], cache: Path) -> object:
     recipe = load_recipe(path, overrides)
-    return task_named(recipe.task.kind).prepare(recipe, cache)
+    return task_named(recipe.task.kind).prepare(recipe, Cache(cache))
 
 
 @pytest.mark.parametrize(

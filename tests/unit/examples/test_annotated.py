@@ -106,11 +106,11 @@ def test_spans_may_touch_and_blank_lines_are_passed_over(write: Write) -> None:
         ('{"text": "a", "spans": [{"start": 0.0, "end": 1}]}', 'span 1: "start" is a number with a fraction, not a'),
         ('{"text": "a", "spans": [{"start": NaN, "end": 1}]}', 'span 1: "start" is a number with a fraction, not a'),
         ('{"text": "a", "spans": [{"start": false, "end": 1}]}', 'span 1: "start" is true or false, not a whole'),
-        ("[" * 100_000, "not JSON that can be read: "),
-        (f'{{"text": {"9" * 5000}}}', "not JSON that can be read: "),
-        (r'{"text": "a\ud83d", "spans": []}', r'"text" has half a surrogate pair, \ud83d, at character 1'),
-        (r'{"text": "\udc4d\ud83d", "spans": []}', r'"text" has half a surrogate pair, \udc4d, at character 0'),
-        (r'{"text": "a", "spans": [{"start": 0, "end": 1, "label": "\udfff"}]}', r'span 1: "label" has half'),
+        ("[" * 100_000, "unreadable JSON: "),
+        (f'{{"text": {"9" * 5000}}}', "unreadable JSON: "),
+        (r'{"text": "a\ud83d", "spans": []}', r'"text" has an unpaired surrogate \ud83d at character 1'),
+        (r'{"text": "\udc4d\ud83d", "spans": []}', r'"text" has an unpaired surrogate \udc4d at character 0'),
+        (r'{"text": "a", "spans": [{"start": 0, "end": 1, "label": "\udfff"}]}', r'span 1: "label" has an unpaired'),
     ],
 )
 def test_a_line_that_marks_nothing(write: Write, line: str, what: str) -> None:
@@ -129,8 +129,8 @@ def test_a_whole_surrogate_pair_is_one_character(write: Write) -> None:
 @pytest.mark.parametrize(
     ("text", "start", "end", "what"),
     [
-        ("abc", 0, 4, "from 0 to 4, and the text has 3 characters"),
-        ("abc", -1, 2, "from -1 to 2, and the text has 3 characters"),
+        ("abc", 0, 4, "from 0 to 4, but the text has 3 characters"),
+        ("abc", -1, 2, "from -1 to 2, but the text has 3 characters"),
         ("abc", 7, 9, "from 7 to 9"),
         ("abc", 0, 10**30, "from 0 to 1000"),
         ("", 0, 1, "the text has 0 characters"),
@@ -212,7 +212,7 @@ def test_an_entity_may_be_part_of_the_other(write: Write) -> None:
         (related("a b", (0, 1), (0, 1)), "head and tail are the same: 'a' (0 to 1)"),
         (related("a b c", (0, 3), (2, 5)), "head and tail cross: 'a b' (0 to 3) and 'b c' (2 to 5)"),
         (related("a b c", (2, 5), (0, 3)), "head and tail cross: 'b c' (2 to 5) and 'a b' (0 to 3)"),
-        (related("a b", (0, 1), (2, 4)), "tail: from 2 to 4, and the text has 3 characters"),
+        (related("a b", (0, 1), (2, 4)), "tail: from 2 to 4, but the text has 3 characters"),
         (related("a b", (1, 2), (2, 3)), "head: nothing but white space from 1 to 2"),
         (related("a b", (0, 0), (2, 3)), "head: empty, from 0 to 0"),
         (related("e\u0301 b", (0, 1), (3, 4)), "head: offset 1 is inside a character, between U+0065 and U+0301"),
@@ -314,9 +314,9 @@ def test_a_question_without_an_answer_needs_no_list_of_them(write: Write) -> Non
         (qas(answers=((" ", 4),)), "answer 1: no text"),
         (qas(answers=(("Oslo", "14"),)), 'answer 1: "answer_start" is text, not a whole number'),
         (qas(answers=((None, 14),)), 'answer 1: no "text"'),
-        (qas(answers=()), 'no answers, though "is_impossible" is not true'),
-        (qas(answers=(), is_impossible=False), 'no answers, though "is_impossible" is not true'),
-        (qas(is_impossible=True), 'answers, though "is_impossible" is true'),
+        (qas(answers=()), 'no answers, but "is_impossible" is not true'),
+        (qas(answers=(), is_impossible=False), 'no answers, but "is_impossible" is not true'),
+        (qas(is_impossible=True), 'answers, but "is_impossible" is true'),
         (qas(is_impossible="yes"), '"is_impossible" is text, not true or false'),
         (qas(question=None), 'no "question"'),
         (qas(answers=(), question=3), '"question" is a whole number, not text'),
@@ -356,11 +356,11 @@ def test_an_answer_has_whole_characters(write: Write, context: str, answer: str,
         ('{"data": [{"paragraphs": [{"context": "a", "qas": [3]}]}]}', "article 1, paragraph 1: question 1 is a whole"),
         (
             r'{"data": [{"paragraphs": [{"context": "\ud800", "qas": []}]}]}',
-            'article 1, paragraph 1: "context" has half',
+            'article 1, paragraph 1: "context" has an unpaired',
         ),
         (
             squad((CONTEXT, [qas("same"), qas("same")])),
-            "article 1, paragraph 1, question 2: the id same has been there",
+            "article 1, paragraph 1, question 2: duplicate id same",
         ),
     ],
 )
@@ -497,13 +497,19 @@ def test_a_quote_that_is_never_closed(write: Write) -> None:
 @pytest.mark.parametrize(
     ("example", "what"),
     [
-        ({"context": "a", "endings": ["b", "c"], "label": 2}, "the label is 2, and there are 2 endings, from 0"),
-        ({"context": "a", "endings": ["b", "c"], "label": -1}, "the label is -1, and there are 2 endings, from 0"),
+        (
+            {"context": "a", "endings": ["b", "c"], "label": 2},
+            "the label is 2, but there are 2 endings, numbered from 0",
+        ),
+        (
+            {"context": "a", "endings": ["b", "c"], "label": -1},
+            "the label is -1, but there are 2 endings, numbered from 0",
+        ),
         ({"context": "a", "endings": ["b", "c"], "label": "1"}, '"label" is text, not a whole number'),
         ({"context": "a", "endings": ["b", "c"], "label": True}, '"label" is true or false, not a whole number'),
         ({"context": "a", "endings": ["b", "c"]}, 'no "label"'),
-        ({"context": "a", "endings": ["b"], "label": 0}, "1 endings to choose from"),
-        ({"context": "a", "endings": [], "label": 0}, "0 endings to choose from"),
+        ({"context": "a", "endings": ["b"], "label": 0}, "too few endings: 1"),
+        ({"context": "a", "endings": [], "label": 0}, "too few endings: 0"),
         ({"context": "a", "endings": "bc", "label": 0}, '"endings" is text, not a list'),
         ({"context": "a", "endings": ["b", 3], "label": 0}, '"endings" 1 is a whole number, not text'),
         ({"endings": ["b", "c"], "label": 0}, 'no "context"'),
@@ -517,7 +523,7 @@ def test_what_is_wrong_with_a_line_of_choices(write: Write, example: dict[str, A
 
 
 def test_choices_are_known_by_the_name_of_their_file(write: Write) -> None:
-    assert wrong(read_choices, write("", "a.tsv")).what == "no known format of choices"
+    assert wrong(read_choices, write("", "a.tsv")).code == "data.format"
 
 
 def test_a_choice_to_be_made() -> None:

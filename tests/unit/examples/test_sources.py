@@ -526,7 +526,7 @@ def test_numbers_are_dealt_out_evenly_and_texts_stay_together(tmp_path: Path) ->
 def test_rows_that_are_left_out_are_told_once(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("text\tlabel\na\tx\nno label\nb\ty\nc\tx\n", "utf-8")
     data = LabelledData(train=[str(tmp_path / "a.tsv")], folds=2, fold=1, when_wrong="skip")
-    with pytest.warns(UserWarning, match="1 left out") as told:
+    with pytest.warns(UserWarning, match="1 skipped") as told:
         sides = [[example.text for example in data.read(split, seed=1)] for split in ("train", "test")]
     assert len(told) == 2  # each side is read
     assert sorted(sides[0] + sides[1]) == ["a", "b", "c"]
@@ -723,7 +723,7 @@ def test_rows_that_cannot_be_read_are_left_out_if_asked(tmp_path: Path) -> None:
         texts_of(data, "train")
     assert (caught.value.code, caught.value.where) == ("data.columns", f"{path}:3")
     lenient = replace(data, when_wrong="skip")
-    with pytest.warns(UserWarning, match=r"2 left out of .*qqp.tsv; the first: 1 columns, .*:3"):
+    with pytest.warns(UserWarning, match=r"2 skipped in .*qqp.tsv; the first: 1 columns, .*:3"):
         assert texts_of(lenient, "train") == ["one", "four"]
     assert fingerprint(lenient) != fingerprint(data)
     path.write_text("text\tnothing\none\t1\n", "utf-8")

@@ -334,11 +334,11 @@ def test_a_wrong_argument_says_what_would_be_right() -> None:
         generate("sort", "train", n=1, seed=1)  # type: ignore[arg-type]
     assert unknown_problem.value.code == "recipe.value"
     assert "'sort'" in unknown_problem.value.what
-    assert unknown_problem.value.hint == "one of korean_numbers, reverse, copy"
+    assert unknown_problem.value.hint == "use one of korean_numbers, reverse, copy"
     with pytest.raises(RecipeError) as unknown_split:
         generate("copy", "valid", n=1, seed=1)  # type: ignore[arg-type]
     assert unknown_split.value.code == "recipe.value"
-    assert unknown_split.value.hint == "one of train, dev, test"
+    assert unknown_split.value.hint == "use one of train, dev, test"
     with pytest.raises(RecipeError) as too_short:
         generate("copy", "train", n=1, seed=1, max_len=2)
     assert too_short.value.code == "recipe.value"

@@ -218,4 +218,4 @@ def test_a_text_has_to_begin_with_the_last_piece(byte_bpe, tmp_path):
     with pytest.raises(CheckpointError) as caught:
         read_model(tmp_path)
     assert caught.value.code == "checkpoint.other_vocabulary"
-    assert f"piece {len(vocab) - 2} (<|endoftext|>)" in caught.value.what
+    assert f"token {len(vocab) - 2} (<|endoftext|>)" in caught.value.what

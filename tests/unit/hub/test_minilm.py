@@ -101,7 +101,7 @@ def test_in_and_out_again_tensor_by_tensor(minilm, tmp_path, monkeypatch, capsys
         with pytest.raises(SystemExit) as stopped:
             main()
         assert not stopped.value.code
-    assert f"{run}: bert, embedding, 22,713,216 parameters, 30,522 pieces" in capsys.readouterr().out
+    assert f"{run}: bert, embedding, 22,713,216 parameters, 30,522 tokens" in capsys.readouterr().out
     before, after = load_file(minilm / "model.safetensors"), load_file(out / "model.safetensors")
     assert before.keys() - after.keys() == {"embeddings.position_ids"}  # numbers from 0 to 511, no weights
     assert not after.keys() - before.keys()

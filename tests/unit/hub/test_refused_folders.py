@@ -79,7 +79,7 @@ def test_wrong_shapes_are_named_with_both_shapes(folder, refusal):
 def test_tensors_that_hold_no_fractions_are_named(folder, refusal):
     name = "bert.encoder.layer.0.intermediate.dense.weight"
     change_tensors(folder, lambda t: t.update({name: t[name].to(torch.int8)}))
-    assert f"{name} holds int8" in refusal("tensors").what
+    assert f"{name} has dtype int8" in refusal("tensors").what
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
@@ -251,7 +251,7 @@ def test_a_vocabulary_without_the_mask(folder, refusal, wordpiece):
     tree["model"]["vocab"]["mask"] = tree["model"]["vocab"].pop("[MASK]")
     (folder / "tokenizer.json").write_text(json.dumps(tree), "utf-8")
     error = refusal("special_pieces")
-    assert "[MASK] to be BERT's" in error.what
+    assert "[MASK]" in error.what
     assert error.where.endswith("tokenizer.json")
 
 
@@ -281,7 +281,7 @@ def test_a_vocabulary_of_another_size(folder, refusal, wordpiece):
     their_bert(BertForPreTraining, wordpiece.vocab_size + 1).save_pretrained(folder)
     error = refusal("other_vocabulary")
     pieces = wordpiece.vocab_size
-    assert f"{pieces} pieces" in error.what
+    assert f"{pieces} tokens" in error.what
     assert error.what.endswith(f" {pieces + 1}")
 
 
@@ -291,8 +291,8 @@ def test_a_piece_that_has_no_row_of_its_own_is_named(place, number, folder, refu
     tree = json.loads(wordpiece.to_json())
     vocab = tree["model"]["vocab"]
     piece = sorted(vocab, key=vocab.get)[place]
-    said = f"no piece has the id {vocab[piece]}, though there are {len(vocab)}"
-    said += f', and "{piece}" has 500' if number == 500 else ""
+    said = f"there are {len(vocab)} tokens but none has id {vocab[piece]}"
+    said += f', and "{piece}" has id 500' if number == 500 else ""
     vocab[piece] = number
     (folder / "tokenizer.json").write_text(json.dumps(tree), "utf-8")
     assert refusal("other_vocabulary").what.endswith(said)

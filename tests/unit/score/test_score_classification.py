@@ -17,9 +17,7 @@ from jumok.score.classification import (
     COLDEST,
     HOTTEST,
     calibration_error,
-    compare_classes,
-    quick_scores,
-    score_classes,
+    class_metrics,
     softmax,
     temperature_for,
     temperature_for_labels,
@@ -62,12 +60,12 @@ def test_scores_are_those_of_scikit_learn(case):
         "macro_f1": 100 * f1_score(gold, predicted, labels=list(range(n_labels)), average="macro", zero_division=0),
         "mcc": matthews(gold, predicted),
     }
-    assert quick_scores(predicted, gold, n_labels=n_labels) == pytest.approx(theirs, abs=1e-9)
-    scores = score_classes(predicted, gold, n_labels=n_labels, samples=5)
+    assert class_metrics(predicted, gold, n_labels=n_labels).values() == pytest.approx(theirs, abs=1e-9)
+    scores = class_metrics(predicted, gold, n_labels=n_labels).scores(samples=5)
     assert {score.name: score.value for score in scores} == pytest.approx(theirs, abs=1e-9)
     each = f1_score(gold, predicted, labels=list(range(n_labels)), average=None, zero_division=0)
     names = [f"label {k}" for k in range(n_labels)]
-    named = score_classes(predicted, gold, n_labels=n_labels, names=names, samples=5)
+    named = class_metrics(predicted, gold, n_labels=n_labels, names=names).scores(samples=5)
     assert named[:3] == scores
     assert [score.name for score in named[3:]] == [f"f1_{name}" for name in names]
     assert [score.value for score in named[3:]] == pytest.approx((100 * each).tolist(), abs=1e-9)
@@ -80,17 +78,21 @@ def test_scores_are_those_of_scikit_learn(case):
 def test_the_order_of_examples_changes_nothing(case, random):
     n_labels, predicted, gold = case
     order = random.sample(range(len(gold)), len(gold))
-    shuffled = quick_scores([predicted[i] for i in order], [gold[i] for i in order], n_labels=n_labels)
-    assert shuffled == quick_scores(predicted, gold, n_labels=n_labels)
+    shuffled = class_metrics([predicted[i] for i in order], [gold[i] for i in order], n_labels=n_labels).values()
+    assert shuffled == class_metrics(predicted, gold, n_labels=n_labels).values()
 
 
 def test_matthews_correlation_by_hand():
     # tp 6, fn 2, fp 1, tn 3: (6·3 - 1·2) / sqrt(7·8·4·5)
     gold, predicted = [1] * 8 + [0] * 4, [1] * 6 + [0] * 2 + [1] + [0] * 3
-    assert quick_scores(predicted, gold, n_labels=2)["mcc"] == pytest.approx(100 * 16 / np.sqrt(7 * 8 * 4 * 5))
-    assert quick_scores(gold, gold, n_labels=2)["mcc"] == 100
-    assert quick_scores([1 - label for label in gold], gold, n_labels=2)["mcc"] == -100
-    assert quick_scores([1] * 12, gold, n_labels=2)["mcc"] == 0  # always the same says nothing
+
+    def mcc(predicted):
+        return class_metrics(predicted, gold, n_labels=2).values("mcc")["mcc"]
+
+    assert mcc(predicted) == pytest.approx(100 * 16 / np.sqrt(7 * 8 * 4 * 5))
+    assert mcc(gold) == 100
+    assert mcc([1 - label for label in gold]) == -100
+    assert mcc([1] * 12) == 0  # always the same says nothing
 
 
 @pytest.mark.parametrize("rate", [0.2, 0.7, 0.95])
@@ -98,7 +100,7 @@ def test_intervals_contain_the_value_and_narrow_with_more_examples(rate):
     widths = []
     for n in (200, 3200):
         predicted, gold = right_at(rate, n, seed=1)
-        scores = score_classes(predicted, gold, n_labels=3)
+        scores = class_metrics(predicted, gold, n_labels=3).scores()
         assert all(score.low < score.value < score.high for score in scores)
         widths.append([score.high - score.low for score in scores])
     assert np.divide(*widths) == pytest.approx([4, 4, 4], rel=0.25)  # as the root of 16
@@ -106,43 +108,40 @@ def test_intervals_contain_the_value_and_narrow_with_more_examples(rate):
 
 def test_the_signature_says_how():
     predicted, gold = right_at(0.5, 20, seed=2)
-    assert {score.signature for score in score_classes(predicted, gold, n_labels=3, samples=7, seed=9)} == {
+    assert {score.signature for score in class_metrics(predicted, gold, n_labels=3).scores(samples=7, seed=9)} == {
         "3 labels, bootstrap 7, seed 9, 95%"
     }
 
 
 def test_a_system_is_not_better_than_itself():
     predicted, gold = right_at(0.6, 80, seed=3)
-    found = compare_classes(predicted, predicted, gold, n_labels=3)
+    metrics = class_metrics(predicted, gold, n_labels=3)
+    found = metrics.against(metrics)
     assert [comparison.metric for comparison in found] == ["accuracy", "macro_f1", "mcc"]
     assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in found)
 
 
 def test_a_better_system_is_better():
     predicted, gold = right_at(0.5, 300, seed=4)
-    found = compare_classes(predicted, gold, gold, n_labels=3)
+    ours, perfect = (class_metrics(side, gold, n_labels=3) for side in (predicted, gold))
+    found = ours.against(perfect)
     assert all(c.b == 100 and c.difference > 30 and c.low > 0 and c.p_value < 0.01 for c in found)
-    assert [c.a for c in found] == list(quick_scores(predicted, gold, n_labels=3).values())
-    named = compare_classes(predicted, gold, gold, n_labels=3, names="abc")
-    scores = score_classes(predicted, gold, n_labels=3, names="abc", samples=5)
-    assert {c.metric: c.a for c in named} == pytest.approx({score.name: score.value for score in scores})
+    assert {c.metric: c.a for c in found} == ours.values()
+    ours, perfect = (class_metrics(side, gold, n_labels=3, names="abc") for side in (predicted, gold))
+    scores = {score.name: score.value for score in ours.scores(samples=5)}
+    assert {c.metric: c.a for c in ours.against(perfect)} == pytest.approx(scores)
 
 
 @pytest.mark.parametrize("predicted", [[0], [0, 1, 1]])
 def test_as_many_predictions_as_labels(predicted):
-    for score in (score_classes, quick_scores):
-        with pytest.raises(DataError) as caught:
-            score(predicted, [0, 1], n_labels=2)
-        assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", [str(len(predicted)), "2"])
-    for a, b in ((predicted, [0, 1]), ([0, 1], predicted)):
-        with pytest.raises(DataError) as caught:
-            compare_classes(a, b, [0, 1], n_labels=2)
-        assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", [str(len(predicted)), "2"])
+    with pytest.raises(DataError) as caught:
+        class_metrics(predicted, [0, 1], n_labels=2)
+    assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", [str(len(predicted)), "2"])
 
 
 def test_nothing_cannot_be_scored():
     with pytest.raises(DataError) as caught:
-        score_classes([], [], n_labels=2)
+        class_metrics([], [], n_labels=2)
     assert caught.value.code == "data.empty"
 
 

@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from sklearn.metrics import accuracy_score, f1_score
 
 from jumok.errors import DataError
-from jumok.score.labels import compare_labels, quick_labels, score_labels
+from jumok.score.labels import label_metrics
 
 shapes = st.tuples(st.integers(1, 12), st.integers(2, 5))  # scikit-learn takes one column for single labels
 labels = shapes.flatmap(lambda shape: arrays(np.bool_, shape))
@@ -31,10 +31,10 @@ def test_scores_are_those_of_scikit_learn(case):
         "macro_f1": 100 * f1_score(gold, predicted, average="macro", zero_division=0),
         "exact_match": 100 * accuracy_score(gold, predicted),
     }
-    assert quick_labels(predicted, gold) == pytest.approx(theirs, abs=1e-9)
-    scores = score_labels(predicted, gold, samples=5)
+    assert label_metrics(predicted, gold).values() == pytest.approx(theirs, abs=1e-9)
+    scores = label_metrics(predicted, gold).scores(samples=5)
     assert {score.name: score.value for score in scores} == pytest.approx(theirs, abs=1e-9)
-    named = score_labels(predicted, gold, names=[f"l{k}" for k in range(gold.shape[1])], samples=5)[3:]
+    named = label_metrics(predicted, gold, names=[f"l{k}" for k in range(gold.shape[1])]).scores(samples=5)[3:]
     each = f1_score(gold, predicted, average=None, zero_division=0)
     assert {score.name: score.value for score in named} == pytest.approx(
         {f"f1_l{k}": 100 * value for k, value in enumerate(each)}, abs=1e-9
@@ -46,7 +46,7 @@ def test_scores_are_those_of_scikit_learn(case):
 @settings(max_examples=100, deadline=None)
 def test_perfect_labels_score_100(gold):
     gold[0] = True  # a label that never occurs counts zero
-    assert set(quick_labels(gold, gold).values()) == {100}
+    assert set(label_metrics(gold, gold).values().values()) == {100}
 
 
 @given(pairs, st.randoms())
@@ -54,7 +54,7 @@ def test_perfect_labels_score_100(gold):
 def test_the_order_of_examples_changes_nothing(case, random):
     predicted, gold = case
     order = random.sample(range(len(gold)), len(gold))
-    assert quick_labels(predicted[order], gold[order]) == quick_labels(predicted, gold)
+    assert label_metrics(predicted[order], gold[order]).values() == label_metrics(predicted, gold).values()
 
 
 def test_by_hand():
@@ -62,11 +62,11 @@ def test_by_hand():
     predicted = np.array([[1, 0, 0], [0, 1, 0], [0, 1, 0]], dtype=bool)
     # hits 1 1 0, predicted 1 2 0, gold 1 1 1
     expected = {"micro_f1": 400 / 6, "macro_f1": (100 + 200 / 3 + 0) / 3, "exact_match": 100 / 3}
-    assert quick_labels(predicted, gold) == pytest.approx(expected)
+    assert label_metrics(predicted, gold).values() == pytest.approx(expected)
 
 
 def test_intervals_contain_the_value_and_the_signature_says_how():
-    scores = score_labels(*noisy(0.2, 300, seed=1), samples=400, seed=9)
+    scores = label_metrics(*noisy(0.2, 300, seed=1)).scores(samples=400, seed=9)
     assert [score.name for score in scores] == ["micro_f1", "macro_f1", "exact_match"]
     assert all(0 < score.low < score.value < score.high < 100 for score in scores)
     assert {score.signature for score in scores} == {"any of 4 labels, bootstrap 400, seed 9, 95%"}
@@ -74,36 +74,30 @@ def test_intervals_contain_the_value_and_the_signature_says_how():
 
 def test_a_better_system_is_better_and_no_better_than_itself():
     predicted, gold = noisy(0.3, 200, seed=2)
-    found = compare_labels(predicted, gold, gold)
+    ours = label_metrics(predicted, gold)
+    found = ours.against(label_metrics(gold, gold))
     assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
-    assert {c.metric: c.a for c in found} == quick_labels(predicted, gold)
+    assert {c.metric: c.a for c in found} == ours.values()
     names = [f"l{k}" for k in range(gold.shape[1])]
-    named = compare_labels(predicted, gold, gold, names=names)
-    scores = score_labels(predicted, gold, names=names, samples=5)
+    named = label_metrics(predicted, gold, names=names).against(label_metrics(gold, gold, names=names))
+    scores = label_metrics(predicted, gold, names=names).scores(samples=5)
     assert {c.metric: c.a for c in named} == pytest.approx({score.name: score.value for score in scores})
-    same = compare_labels(predicted, predicted, gold)
-    assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in same)
+    assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1) for c in ours.against(ours))
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (2, 2), (2,), (0, 3)])
 def test_labels_of_another_shape_are_refused(shape):
     wrong, gold = np.zeros(shape, dtype=bool), np.zeros((2, 3), dtype=bool)
-    for call in (
-        lambda: score_labels(wrong, gold),
-        lambda: quick_labels(wrong, gold),
-        lambda: compare_labels(wrong, gold, gold),
-        lambda: compare_labels(gold, wrong, gold),
-    ):
-        with pytest.raises(DataError) as caught:
-            call()
-        assert caught.value.code == "data.shape"
-        assert f"{shape}" in caught.value.what
+    with pytest.raises(DataError) as caught:
+        label_metrics(wrong, gold)
+    assert caught.value.code == "data.shape"
+    assert f"{shape}" in caught.value.what
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (3,)])
 def test_nothing_cannot_be_scored(shape):
     nothing = np.zeros(shape, dtype=bool)
     with pytest.raises(DataError) as caught:
-        score_labels(nothing, nothing)
+        label_metrics(nothing, nothing)
     assert caught.value.code == "data.shape"
     assert f"{shape}" in caught.value.what

@@ -12,12 +12,8 @@ from seqeval.metrics.sequence_labeling import get_entities
 
 from jumok.errors import DataError
 from jumok.score.tagging import (
-    compare_spans,
-    compare_tags,
-    quick_scores,
-    quick_spans,
-    score_spans,
-    score_tags,
+    span_metrics,
+    tag_metrics,
 )
 from jumok.text.tags import spans
 
@@ -135,9 +131,9 @@ def test_scores_are_those_of_seqeval(case):
         "recall": 100 * recall_score(gold, predicted, zero_division=0),
         "tag_accuracy": 100 * accuracy_score(gold, predicted),
     }
-    found = {score.name: score.value for score in score_tags(predicted, gold, samples=2)}
+    found = {score.name: score.value for score in tag_metrics(predicted, gold).scores(samples=2)}
     assert {name: found[name] for name in expected} == pytest.approx(expected, abs=1e-9)
-    quick = quick_scores(predicted, gold)
+    quick = tag_metrics(predicted, gold).values("span_f1", "tag_accuracy")
     assert quick == pytest.approx({name: expected[name] for name in ("span_f1", "tag_accuracy")}, abs=1e-9)
 
 
@@ -148,13 +144,13 @@ def test_the_f1_of_every_type_is_that_of_seqevals_report(case):
     kinds = {kind for tags in gold for kind, _, _ in theirs(tags)}
     assume(kinds)
     report = classification_report(gold, predicted, output_dict=True, zero_division=0)
-    found = {score.name: score.value for score in score_tags(predicted, gold, samples=2)[4:]}
+    found = {score.name: score.value for score in tag_metrics(predicted, gold).scores(samples=2)[4:]}
     assert found == pytest.approx({f"f1_{kind}": 100 * report[kind]["f1-score"] for kind in kinds}, abs=1e-9)
 
 
 def test_intervals_contain_the_value():
     predicted, gold = noisy(0.3, 300, seed=1)
-    scores = score_tags(predicted, gold)
+    scores = tag_metrics(predicted, gold).scores()
     assert [score.name for score in scores] == ["span_f1", "precision", "recall", "tag_accuracy", "f1_LOC", "f1_PER"]
     for score in scores:
         assert 0 < score.low < score.value < score.high < 100
@@ -164,12 +160,13 @@ def test_intervals_contain_the_value():
 def test_sentences_are_what_is_drawn_again():
     """The interval of one sentence has no width, however many spans it has."""
     predicted, gold = noisy(0.3, 1, seed=2)
-    assert all(score.low == score.value == score.high for score in score_tags(predicted, gold))
+    assert all(score.low == score.value == score.high for score in tag_metrics(predicted, gold).scores())
 
 
 def test_a_system_is_not_better_than_itself():
     predicted, gold = noisy(0.3, 60, seed=3)
-    found = compare_tags(predicted, predicted, gold)
+    metrics = tag_metrics(predicted, gold)
+    found = metrics.against(metrics)
     each = sorted({f"f1_{kind}" for tags in gold for kind, *_ in spans(tags)})
     assert [c.metric for c in found] == ["span_f1", "precision", "recall", "tag_accuracy", *each]
     assert each
@@ -178,29 +175,25 @@ def test_a_system_is_not_better_than_itself():
 
 def test_a_better_system_is_better():
     predicted, gold = noisy(0.5, 200, seed=4)
-    found = compare_tags(predicted, gold, gold)
+    ours = tag_metrics(predicted, gold)
+    found = ours.against(tag_metrics(gold, gold))
     assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
-    values = [score.value for score in score_tags(predicted, gold)]
+    values = [score.value for score in ours.scores()]
     assert [c.a for c in found] == pytest.approx(values, abs=1e-9)
     assert np.all(np.array([c.difference for c in found]) > 10)
 
 
 def test_as_many_sentences_on_both_sides():
-    for score in (score_tags, quick_scores):
-        with pytest.raises(DataError) as caught:
-            score([["O"]], [["O"], ["O"]])
-        assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", ["1", "2"])
-        with pytest.raises(DataError) as caught:
-            score([], [])
-        assert caught.value.code == "data.empty"
-    for a, b in (([["O"]], [["O"], ["O"]]), ([["O"], ["O"]], [["O"]])):
-        with pytest.raises(DataError) as caught:
-            compare_tags(a, b, [["O"], ["O"]])
-        assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", ["1", "2"])
+    with pytest.raises(DataError) as caught:
+        tag_metrics([["O"]], [["O"], ["O"]])
+    assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", ["1", "2"])
+    with pytest.raises(DataError) as caught:
+        tag_metrics([], [])
+    assert caught.value.code == "data.empty"
 
 
 def test_sentences_without_words_score_nothing():
-    assert {score.value for score in score_tags([[], []], [[], []], samples=5)} == {0}
+    assert {score.value for score in tag_metrics([[], []], [[], []]).scores(samples=5)} == {0}
 
 
 # spans that no tags mark
@@ -209,11 +202,15 @@ span = st.tuples(st.sampled_from(KINDS), st.integers(0, 6), st.integers(7, 12))
 marked = st.lists(st.lists(span, max_size=5), min_size=1, max_size=6)
 
 
+def span_values(predicted, gold):
+    return span_metrics(predicted, gold).values("span_f1", "precision", "recall")
+
+
 @given(tagged())
 @settings(max_examples=100, deadline=None)
 def test_spans_score_as_the_tags_that_mark_them(case):
-    by_tags = score_tags(*case, samples=5)
-    by_spans = score_spans(*([spans(tags) for tags in side] for side in case), samples=5)
+    by_tags = tag_metrics(*case).scores(samples=5)
+    by_spans = span_metrics(*([spans(tags) for tags in side] for side in case)).scores(samples=5)
     expected = [score for score in by_tags if score.name != "tag_accuracy"]
     assert [(s.name, s.value, s.low, s.high, s.n) for s in by_spans] == [
         (s.name, s.value, s.low, s.high, s.n) for s in expected
@@ -227,12 +224,12 @@ def test_scores_of_spans_by_hand():
         [("LOC", 3, 8), ("PER", 5, 8)],  # the type is wrong; spans may overlap
         [("LOC", 0, 1)],
     ]
-    scores = score_spans(predicted, gold, samples=7, seed=3)
+    scores = span_metrics(predicted, gold).scores(samples=7, seed=3)
     assert {score.name: score.value for score in scores} == pytest.approx(
         {"span_f1": 400 / 9, "precision": 40, "recall": 50, "f1_LOC": 0, "f1_PER": 80}
     )
     assert {score.signature for score in scores} == {"spans with type and both ends, bootstrap 7, seed 3, 95%"}
-    assert quick_spans(predicted, gold) == {score.name: score.value for score in scores[:3]}
+    assert span_values(predicted, gold) == {score.name: score.value for score in scores[:3]}
 
 
 @given(marked, st.randoms())
@@ -240,7 +237,7 @@ def test_scores_of_spans_by_hand():
 def test_perfect_spans_score_100_in_any_order(gold, random):
     assume(any(gold))
     shuffled = [random.sample(sentence, len(sentence)) for sentence in gold]
-    assert set(quick_spans(shuffled, gold).values()) == {100}
+    assert set(span_values(shuffled, gold).values()) == {100}
 
 
 @given(marked, marked, st.randoms())
@@ -248,7 +245,7 @@ def test_perfect_spans_score_100_in_any_order(gold, random):
 def test_the_order_of_sentences_changes_nothing(predicted, gold, random):
     pairs = list(zip(predicted, gold, strict=False))
     straight, shuffled = (
-        quick_spans(*map(list, zip(*order, strict=True))) for order in (pairs, random.sample(pairs, len(pairs)))
+        span_values(*map(list, zip(*order, strict=True))) for order in (pairs, random.sample(pairs, len(pairs)))
     )
     assert straight == shuffled
     assert all(0 <= value <= 100 for value in straight.values())
@@ -256,18 +253,15 @@ def test_the_order_of_sentences_changes_nothing(predicted, gold, random):
 
 def test_systems_that_mark_spans_are_compared():
     predicted, gold = ([spans(tags) for tags in side] for side in noisy(0.5, 200, seed=5))
-    found = compare_spans(predicted, gold, gold)
-    scores = {score.name: score.value for score in score_spans(predicted, gold, samples=5)}
+    ours = span_metrics(predicted, gold)
+    found = ours.against(span_metrics(gold, gold))
+    scores = {score.name: score.value for score in ours.scores(samples=5)}
     assert {c.metric: c.a for c in found} == pytest.approx(scores)
     assert {"span_f1", "precision", "recall"} < scores.keys()
     assert all(c.b == 100 and c.low > 0 and c.p_value < 0.01 for c in found)
 
 
 def test_as_many_sentences_with_spans_on_both_sides():
-    for score in (score_spans, quick_spans):
-        with pytest.raises(DataError) as caught:
-            score([[]], [[], []])
-        assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", ["1", "2"])
     with pytest.raises(DataError) as caught:
-        compare_spans([[], []], [[]], [[], []])
+        span_metrics([[]], [[], []])
     assert (caught.value.code, re.findall(r"\d+", caught.value.what)) == ("data.counts", ["1", "2"])

@@ -1,7 +1,9 @@
 import json
 import random
+import re
 import socket
 import unicodedata
+from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, settings
@@ -16,9 +18,7 @@ from jumok.score.translation import (
     bleu_statistics,
     chrf_from,
     chrf_statistics,
-    compare_translations,
-    quick_scores,
-    score_translations,
+    translation_metrics,
 )
 
 REFERENCES = [
@@ -58,6 +58,12 @@ def sentences(n, seed):
     rng = random.Random(seed)
     vocabulary = [f"w{number}" for number in range(60)]
     return [" ".join(rng.choices(vocabulary, k=rng.randint(1, 60))) + "." for _ in range(n)]
+
+
+def bounds(name):
+    """The shortest and the longest source of a bucket."""
+    low, high = re.fullmatch(r"bleu_(\d+)_(?:to_(\d+)|or_more)_words", name).groups()
+    return int(low), None if high is None else int(high)
 
 
 def by_name(results, attribute="name"):
@@ -104,11 +110,11 @@ def test_every_row_of_statistics_is_scored_as_a_corpus_of_its_own(lines):
 
 def test_a_perfect_translation_scores_exactly_100():
     lines = ["one two three four five", "six seven eight nine"]
-    assert [score.value for score in score_translations(lines, lines)] == [100.0] * 4
+    assert [score.value for score in translation_metrics(lines, lines).scores()] == [100.0] * 4
 
 
 def test_scores_of_a_fixed_example_are_those_of_sacrebleu():
-    scores = by_name(score_translations(HYPOTHESES, REFERENCES))
+    scores = by_name(translation_metrics(HYPOTHESES, REFERENCES).scores())
     assert list(scores) == ["bleu", "bleu_lowercase_tokenised", "chrf", "exact_match"]
     metrics = {"bleu": BLEU(), "bleu_lowercase_tokenised": BLEU(lowercase=True), "chrf": CHRF()}
     for name, metric in metrics.items():
@@ -126,7 +132,7 @@ def test_interval_and_signature_are_those_of_sacrebleu(name, metric, monkeypatch
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     references = sentences(150, seed=1)
     hypotheses = corrupted(references, 0.2, seed=2)
-    score = by_name(score_translations(hypotheses, references))[name]
+    score = by_name(translation_metrics(hypotheses, references).scores())[name]
     theirs = metric.corpus_score(hypotheses, [references], n_bootstrap=1000)
     facts = json.loads(theirs.format(width=9, signature=score.signature, is_json=True))
     assert score.signature == str(metric.get_signature())
@@ -136,7 +142,7 @@ def test_interval_and_signature_are_those_of_sacrebleu(name, metric, monkeypatch
 
 
 def test_exact_match_ignores_only_the_whitespace_around_a_line():
-    score = by_name(score_translations([" a b\n", "a  b", "A b", "a b"], ["a b"] * 4))["exact_match"]
+    score = by_name(translation_metrics([" a b\n", "a  b", "A b", "a b"], ["a b"] * 4).scores())["exact_match"]
     assert score.value == 50.0
     assert score.signature == "equal lines after strip, bootstrap 1000, seed 12345, 95%"
 
@@ -155,7 +161,7 @@ def test_exact_match_ignores_only_the_whitespace_around_a_line():
 )
 def test_target_language_chooses_the_tokenizer(language, tokenizer):
     hypotheses, references = ["猫坐在垫子上面。", "我 们走"], ["猫坐在垫子的上面。", "我们走吧"]
-    bleu = by_name(score_translations(hypotheses, references, target_language=language))["bleu"]
+    bleu = by_name(translation_metrics(hypotheses, references, target_language=language).scores())["bleu"]
     assert f"tok:{tokenizer}|" in bleu.signature
     theirs = BLEU(tokenize=tokenizer).corpus_score(hypotheses, [references])
     assert bleu.value == pytest.approx(theirs.score, abs=1e-9)
@@ -164,11 +170,11 @@ def test_target_language_chooses_the_tokenizer(language, tokenizer):
 def test_values_do_not_depend_on_the_order_of_the_lines_and_intervals_only_on_the_seed():
     references = sentences(40, seed=3)
     hypotheses = corrupted(references, 0.3, seed=4)
-    scores = score_translations(hypotheses, references)
-    backwards = score_translations(hypotheses[::-1], references[::-1])
+    scores = translation_metrics(hypotheses, references).scores()
+    backwards = translation_metrics(hypotheses[::-1], references[::-1]).scores()
     assert [score.value for score in scores] == [score.value for score in backwards]
-    assert scores == score_translations(hypotheses, references)
-    reseeded = by_name(score_translations(hypotheses, references, samples=500, seed=7))["bleu"]
+    assert scores == translation_metrics(hypotheses, references).scores()
+    reseeded = by_name(translation_metrics(hypotheses, references).scores(samples=500, seed=7))["bleu"]
     assert (reseeded.low, reseeded.high) != (scores[0].low, scores[0].high)
     assert "|bs:500|seed:7|" in reseeded.signature
 
@@ -178,39 +184,38 @@ def test_values_do_not_depend_on_the_order_of_the_lines_and_intervals_only_on_th
 def test_length_buckets_partition_the_sentences(lengths, edges):
     sources = ["w " * length for length in lengths]
     lines = [f"a b c d {number}" for number in range(len(lengths))]
-    buckets = bleu_by_length(lines, lines, sources, edges=sorted(edges), samples=5)
-    assert sum(bucket.n for bucket in buckets) == len(lengths)
-    for bucket in buckets:
-        high = 10**9 if bucket.high is None else bucket.high
-        assert bucket.n == bucket.score.n == sum(bucket.low <= length <= high for length in lengths) > 0
-    for shorter, longer in zip(buckets, buckets[1:], strict=False):
-        assert shorter.high is not None
-        assert shorter.high < longer.low
+    scores = bleu_by_length(translation_metrics(lines, lines), sources, edges=sorted(edges)).scores(samples=5)
+    assert sum(score.n for score in scores) == len(lengths)
+    buckets = [bounds(score.name) for score in scores]
+    for (low, high), score in zip(buckets, scores, strict=True):
+        assert score.n == sum(low <= length <= (10**9 if high is None else high) for length in lengths) > 0
+    for (_, high), (low, _) in pairwise(buckets):
+        assert high is not None
+        assert high < low
 
 
 def test_the_score_of_a_length_bucket_is_that_of_its_sentences():
     references = sentences(80, seed=5)
     hypotheses = corrupted(references, 0.25, seed=6)
-    buckets = bleu_by_length(hypotheses, references, references)
+    scores = bleu_by_length(translation_metrics(hypotheses, references), references).scores()
     ranges = [(0, 10), (11, 20), (21, 30), (31, 40), (41, 50), (51, None)]
-    assert [(bucket.low, bucket.high) for bucket in buckets] == ranges
-    for bucket in buckets:
+    assert [bounds(score.name) for score in scores] == ranges
+    for (low, high), score in zip(ranges, scores, strict=True):
         inside = [
             (hypothesis, reference)
             for hypothesis, reference in zip(hypotheses, references, strict=True)
-            if bucket.low <= len(reference.split()) <= (bucket.high or 999)
+            if low <= len(reference.split()) <= (high or 999)
         ]
         ours, theirs = map(list, zip(*inside, strict=True))
-        assert bucket.score.value == pytest.approx(BLEU().corpus_score(ours, [theirs]).score, abs=1e-9)
-    scores = score_translations(hypotheses, references, sources=references)
-    assert scores[4:] == [bucket.score for bucket in buckets]
-    assert (scores[4].name, scores[-1].name) == ("bleu_0_to_10_words", "bleu_51_or_more_words")
+        assert score.value == pytest.approx(BLEU().corpus_score(ours, [theirs]).score, abs=1e-9)
+    assert (scores[0].name, scores[-1].name) == ("bleu_0_to_10_words", "bleu_51_or_more_words")
 
 
 def test_a_system_does_not_differ_from_itself():
     references = sentences(30, seed=7)
     hypotheses = corrupted(references, 0.3, seed=8)
-    comparisons = compare_translations(hypotheses, hypotheses, references, samples=100)
+    metrics = translation_metrics(hypotheses, references)
+    comparisons = metrics.against(metrics, samples=100)
     assert [c.metric for c in comparisons] == ["bleu", "bleu_lowercase_tokenised", "chrf", "exact_match"]
     assert all((c.difference, c.low, c.high, c.p_value) == (0, 0, 0, 1.0) for c in comparisons)
 
@@ -220,7 +225,7 @@ def test_paired_test_agrees_with_sacrebleu(rate, monkeypatch):
     monkeypatch.delenv("SACREBLEU_SEED", raising=False)
     references = sentences(200, seed=9)
     a, b = corrupted(references, 0.2, seed=10), corrupted(references, rate, seed=11)
-    ours = by_name(compare_translations(a, b, references), "metric")
+    ours = by_name(translation_metrics(a, references).against(translation_metrics(b, references)), "metric")
     metrics = {"BLEU": BLEU(), "chrF2": CHRF()}
     _, theirs = PairedTest([("a", a), ("b", b)], metrics, [references], test_type="ar", n_samples=1000)()
     for name, metric in (("bleu", "BLEU"), ("chrf", "chrF2")):
@@ -234,14 +239,12 @@ def test_paired_test_agrees_with_sacrebleu(rate, monkeypatch):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: score_translations(["a"], ["a", "b"]),
-        lambda: score_translations([], []),
+        lambda: translation_metrics(["a"], ["a", "b"]),
+        lambda: translation_metrics([], []),
         lambda: chrf_statistics(["a", "b"], ["a"]),
-        lambda: score_translations(["a"], ["a"], sources=["a", "b"]),
-        lambda: bleu_by_length(["a"], ["a"], []),
-        lambda: bleu_by_length([], [], []),
-        lambda: compare_translations(["a"], ["a", "b"], ["a"]),
-        lambda: compare_translations([], [], []),
+        lambda: bleu_by_length(translation_metrics(["a"], ["a"]), ["a", "b"]),
+        lambda: bleu_by_length(translation_metrics(["a"], ["a"]), []),
+        lambda: translation_metrics(["a"], ["a"]).against(translation_metrics(["a", "b"], ["a", "b"])),
     ],
 )
 def test_lines_that_do_not_pair_up_are_refused(call):
@@ -264,8 +267,10 @@ def test_scoring_is_silent_and_offline(monkeypatch, capfd, caplog):
     caplog.set_level("DEBUG")
     lines = ["this looks tokenised ."] * 150
     for language in ("de", "ko", "zh", "ja"):
-        score_translations(lines, lines, sources=lines, target_language=language, samples=20)
-        compare_translations(lines, lines, lines, target_language=language, samples=20)
+        metrics = translation_metrics(lines, lines, target_language=language)
+        metrics.scores(samples=20)
+        bleu_by_length(metrics, lines).scores(samples=20)
+        metrics.against(metrics, samples=20)
     assert capfd.readouterr() == ("", "")
     assert caplog.records == []
 
@@ -274,28 +279,30 @@ def test_decomposed_text_is_the_same_text():
     composed = ["한국어 문장 하나가 있다", "ein schönes größeres Fräulein"]
     decomposed = [unicodedata.normalize("NFD", line) for line in composed]
     assert decomposed != composed
-    for scores in (score_translations(composed, decomposed), score_translations(decomposed, composed)):
-        assert {score.name: score.value for score in scores} == {
+    for metrics in (translation_metrics(composed, decomposed), translation_metrics(decomposed, composed)):
+        assert {score.name: score.value for score in metrics.scores()} == {
             "bleu": pytest.approx(100),
             "bleu_lowercase_tokenised": pytest.approx(100),
             "chrf": pytest.approx(100),
             "exact_match": 100,
         }
-    assert quick_scores(composed, decomposed)["exact_match"] == 100
+        assert metrics.values("exact_match") == {"exact_match": 100}
 
 
-def test_quick_scores_are_the_scores():
+def test_values_are_those_of_the_scores():
     for language in ("en", "ja", "zh"):
-        whole = {s.name: s.value for s in score_translations(HYPOTHESES, REFERENCES, target_language=language)}
-        for name, value in quick_scores(HYPOTHESES, REFERENCES, target_language=language).items():
-            assert value == pytest.approx(whole[name])
+        metrics = translation_metrics(HYPOTHESES, REFERENCES, target_language=language)
+        scores = {score.name: score.value for score in metrics.scores()}
+        assert metrics.values() == pytest.approx(scores)
+        assert metrics.values("bleu", "exact_match").keys() == {"bleu", "exact_match"}
 
 
 def test_bleu_by_length_of_a_model_without_capitals():
     lowered = [line.lower() for line in REFERENCES]
     sources = ["a b c"] * len(REFERENCES)
-    (cased,) = bleu_by_length(lowered, REFERENCES, sources)
-    (fair,) = bleu_by_length(lowered, REFERENCES, sources, lowercase=True)
-    assert cased.score.value < 90
-    assert fair.score.value == pytest.approx(100)
-    assert "case:lc" in fair.score.signature
+    metrics = translation_metrics(lowered, REFERENCES)
+    (cased,) = bleu_by_length(metrics, sources).scores()
+    (fair,) = bleu_by_length(metrics, sources, lowercase=True).scores()
+    assert cased.value < 90
+    assert fair.value == pytest.approx(100)
+    assert "case:lc" in fair.signature

@@ -5,16 +5,7 @@ from hypothesis import strategies as st
 
 from jumok.errors import DataError
 from jumok.score import significance
-from jumok.score.significance import (
-    Metric,
-    bootstrap,
-    compare,
-    comparisons_of,
-    require_pairs,
-    score_with_interval,
-    scores_of,
-    values_of,
-)
+from jumok.score.significance import Metric, Metrics, bootstrap, compare, require_pairs
 
 
 def mean(sums):
@@ -80,18 +71,21 @@ def test_one_example_has_an_interval_of_no_width():
 @settings(max_examples=50, deadline=None)
 def test_the_value_does_not_depend_on_the_order_of_the_examples(rows, random):
     shuffled = random.sample(rows, len(rows))
-    values = [
-        score_with_interval("f1", np.array(order), f1, signature="-", samples=20).value for order in (rows, shuffled)
-    ]
-    assert values[0] == values[1] == float(f1(np.array(rows).sum(axis=0)))
+    metrics = [Metrics((Metric("f1", np.array(order), f1),)) for order in (rows, shuffled)]
+    (one,), (other,) = (each.scores(samples=20) for each in metrics)
+    assert one.value == other.value == float(f1(np.array(rows).sum(axis=0)))
+    assert metrics[0].values() == metrics[1].values() == {"f1": one.value}
 
 
 def test_score_carries_its_name_interval_and_signature():
     statistics = coin(0.6, 300, seed=6)
-    score = score_with_interval("accuracy", statistics, mean, signature="rule", samples=100, seed=9)
-    assert (score.name, score.n, score.signature) == ("accuracy", 300, "rule")
+    (score,) = Metrics((Metric("accuracy", statistics, mean),), rule="rule").scores(samples=100, seed=9)
+    assert (score.name, score.n) == ("accuracy", 300)
+    assert score.signature == "rule, bootstrap 100, seed 9, 95%"
     assert (score.low, score.high) == bootstrap(statistics, mean, samples=100, seed=9)
     assert score.low <= score.value <= score.high
+    own = Metric("accuracy", statistics, mean, "own|bs:{samples}|seed:{seed}")
+    assert Metrics((own,), rule="{not filled in}").scores(samples=7, seed=3)[0].signature == "own|bs:7|seed:3"
 
 
 def test_a_system_does_not_differ_from_itself():
@@ -157,18 +151,35 @@ def test_systems_of_different_size_are_refused():
 
 def test_metrics_are_scored_and_compared_one_by_one():
     a, b = (
-        [Metric("share", coin(0.4, 60, seed), mean), Metric("share_of_half", coin(0.6, 30, seed), mean)]
+        Metrics(
+            (Metric("share", coin(0.4, 60, seed), mean), Metric("share_of_half", coin(0.6, 30, seed), mean)), "coins"
+        )
         for seed in (12, 13)
     )
-    scores = scores_of(a, rule="coins", samples=50, seed=3)
-    assert scores == [
-        score_with_interval(*metric, signature="coins, bootstrap 50, seed 3, 95%", samples=50, seed=3) for metric in a
+    scores = a.scores(samples=50, seed=3)
+    assert [(score.name, score.n) for score in scores] == [("share", 60), ("share_of_half", 30)]
+    assert [(score.low, score.high) for score in scores] == [
+        bootstrap(metric.statistics, mean, samples=50, seed=3) for metric in a.metrics
     ]
-    assert values_of(a) == {score.name: score.value for score in scores}
-    assert comparisons_of(a, b, samples=50, seed=3) == [
+    assert {score.signature for score in scores} == {"coins, bootstrap 50, seed 3, 95%"}
+    assert a.values() == {score.name: score.value for score in scores}
+    assert a.values("share_of_half") == a.only(["share_of_half"]).values() == {"share_of_half": scores[1].value}
+    assert a.against(b, samples=50, seed=3) == [
         compare(ours.statistics, theirs.statistics, mean, metric=ours.name, samples=50, seed=3)
-        for ours, theirs in zip(a, b, strict=True)
+        for ours, theirs in zip(a.metrics, b.metrics, strict=True)
     ]
+
+
+def test_systems_with_different_metrics_are_refused():
+    one, other = (Metric(name, coin(0.5, 4, 1), mean) for name in ("share", "half"))
+    for theirs in ((other,), (one, other), (other, one), ()):
+        with pytest.raises(DataError) as caught:
+            Metrics((one,)).against(Metrics(theirs))
+        assert caught.value.code == "data.shape"
+        assert "share" in caught.value.what
+    with pytest.raises(DataError) as caught:
+        Metrics((one,)).against(Metrics((one._replace(statistics=coin(0.5, 5, 1)),)))
+    assert caught.value.code == "data.shape"
 
 
 @pytest.mark.parametrize(("predicted", "gold", "code"), [("ab", "a", "data.counts"), ("", "", "data.empty")])

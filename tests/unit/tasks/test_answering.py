@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from jumok.data.cache import Cache
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError, RecipeError
 from jumok.examples.questions import Question
@@ -188,7 +189,7 @@ def test_the_loss_is_the_mean_of_two_cross_entropies(tree, tmp_path, kind):
     wanted = tree("answering", **changes)
     if kind == "bert":
         wanted |= {"model": {"kind": "bert", "max_len": 256, "d_model": 8, "d_ff": 8, "n_heads": 2, "n_layers": 1}}
-    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     torch.manual_seed(1)
     sizes = {"vocab": found.tokenizer.vocab_size, "n_labels": 2}
     config = BertConfig(d_model=8, d_ff=8, n_heads=2, n_layers=1, max_len=40)
@@ -357,7 +358,7 @@ def test_nothing_answers_nothing(context, no_answer):
 
 def test_questions_without_an_answer_need_a_task_that_has_them(tree, tmp_path):
     with pytest.raises(DataError) as caught:
-        prepare(parse_recipe(tree("answering", task={"no_answer": False}), where="test"), tmp_path)
+        prepare(parse_recipe(tree("answering", task={"no_answer": False}), where="test"), Cache(tmp_path))
     assert caught.value.code == "data.no_answer"
     assert "question" in str(caught.value.where)
     assert "no_answer" in (caught.value.hint or "")
@@ -391,7 +392,7 @@ def f1(predictor, examples):
 
 
 def test_a_threshold_is_a_fact_that_dev_tells(tree, tmp_path):
-    found = prepare(parse_recipe(tree("answering"), where="test"), tmp_path)
+    found = prepare(parse_recipe(tree("answering"), where="test"), Cache(tmp_path))
     fake = Fake(found.tokenizer, {"sun": 5}, {"sun": 5}, nothing=30)
     predictor = answerer(fake, tokenizer=found.tokenizer, no_answer=True)
     facts = found.calibrated(predictor, found.dev)

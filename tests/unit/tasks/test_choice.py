@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.nn import functional as F
 
+from jumok.data.cache import Cache
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.choices import Choice
@@ -50,7 +51,7 @@ def chooser(*models, **facts):
 def prepare(tree, tmp_path):
     def prepared(**sections):
         recipe = parse_recipe(tree("choice", **sections), where="test")
-        return recipe.kind.prepare(recipe, tmp_path)
+        return recipe.kind.prepare(recipe, Cache(tmp_path))
 
     return prepared
 
@@ -124,7 +125,7 @@ def test_an_empty_corpus_is_refused(prepare, tmp_path, monkeypatch):
     empty = tmp_path / "train.jsonl"
     empty.write_text("", "utf-8")
     known = prepare().tokenizer
-    monkeypatch.setattr("jumok.tasks.choice.task.text_tokenizer", lambda *_: known)  # as with weights to begin with
+    monkeypatch.setattr("jumok.tasks.prepare.text_tokenizer", lambda *_: known)  # as with weights to begin with
     with pytest.raises(DataError) as caught:
         prepare(data={"train": [str(empty)]})
     assert (caught.value.code, caught.value.where) == ("data.empty", str(empty))

@@ -12,6 +12,7 @@ from scipy import stats
 from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 from torch.nn import functional as F
 
+from jumok.data.cache import Cache
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError, RecipeError
 from jumok.examples.labelled import Labelled
@@ -155,6 +156,15 @@ def test_runs_with_other_labels_are_not_compared(runs, held_out):
         predictor.compare(several, held_out("classification"))
     assert caught.value.code == "input.different_runs"
     assert "task.predicts" in caught.value.hint
+
+
+def test_the_first_run_says_what_separates_the_labels_of_examples():
+    one, other = (untrained(labels=["x", "y"], predicts="labels", separator=separator) for separator in "|,")
+    found = one.compare(other, [labelled("abc", label="x|y"), labelled("def", label="y")])
+    assert [c.difference for c in found] == [0] * len(found)
+    with pytest.raises(DataError) as caught:
+        other.score([labelled("abc", label="x|y")])
+    assert caught.value.code == "data.unknown_label"
 
 
 def test_a_label_that_was_never_trained_on_cannot_be_scored(runs):
@@ -424,7 +434,7 @@ def test_long_texts_of_training_are_windows_with_the_label_of_the_text(tree, tmp
     file = tmp_path / "long.tsv"
     file.write_text(f"text\tlabel\n{'the dog ' * 20}\tbad\nsun\tgood\n", "utf-8")
     wanted = tree("classification", data={"train": [str(file)], "max_len": 10, "stride": 2})
-    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     rows = [found.train.fields["text"][i].tolist() for i in range(len(found.train))]
     assert len(rows) > 5
     assert max(map(len, rows)) == 10
@@ -439,10 +449,10 @@ def test_long_texts_of_training_are_windows_with_the_label_of_the_text(tree, tmp
 @pytest.mark.parametrize("task", ["classification", "labels", "number", "verbal"])
 def test_what_was_learned_of_the_labels_is_read_back(tree, tmp_path, monkeypatch, task):
     recipe = parse_recipe(tree(task), where="test")
-    first = prepare(recipe, tmp_path)
+    first = prepare(recipe, Cache(tmp_path))
     monkeypatch.setattr("jumok.tasks.classification.task.learn_targets", lambda *_, **__: pytest.fail("read again"))
     for fresh in (True, False):
-        again = prepare(recipe, tmp_path, fresh=fresh)
+        again = prepare(recipe, Cache(tmp_path), fresh=fresh)
         assert again.targets == first.targets
         assert again.facts == first.facts
         assert again.train.folder == first.train.folder
@@ -575,9 +585,9 @@ def test_the_loss_of_numbers_is_of_standard_deviations():
 def test_weights_and_smoothing_of_a_recipe_reach_the_loss(tree, tmp_path, task):
     """The mean loss of a task is torch's, times the mean weight of its examples."""
     rare = {"classification": "good", "labels": "sun"}[task]
-    plain = prepare(parse_recipe(tree(task), where="test"), tmp_path)
+    plain = prepare(parse_recipe(tree(task), where="test"), Cache(tmp_path))
     wanted = tree(task, task={"class_weights": {rare: 3.0}, "label_smoothing": 0.2})
-    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     assert plain.weights is None
     assert found.weights == [3.0 if label == rare else 1.0 for label in found.labels]
     assert found.train.folder == plain.train.folder
@@ -599,7 +609,7 @@ def test_balanced_weights_make_rare_labels_as_heavy_as_frequent_ones(tree, tmp_p
     file = tmp_path / "train.tsv"
     file.write_text("text\tlabel\n" + "a dog\tbad\n" * 9 + "sun\tgood\n" * 3, "utf-8")
     wanted = tree("classification", data={"train": [str(file)]}, task={"class_weights": "balanced"})
-    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     assert found.weights == pytest.approx([12 / (2 * 9), 12 / (2 * 3)])  # as in scikit-learn
     assert 9 * found.weights[0] == pytest.approx(3 * found.weights[1])
     assert (9 * found.weights[0] + 3 * found.weights[1]) / 12 == pytest.approx(1)
@@ -619,7 +629,7 @@ def test_balanced_weights_find_a_rare_label_of_several():
 def test_a_weight_for_a_label_that_is_not_there_is_refused(tree, tmp_path):
     wanted = tree("classification", task={"class_weights": {"ugly": 2.0, "good": 1.5}})
     with pytest.raises(DataError) as caught:
-        prepare(parse_recipe(wanted, where="test"), tmp_path)
+        prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     assert (caught.value.code, caught.value.where) == ("data.unknown_label", "task.class_weights")
     assert "ugly" in caught.value.what
     assert "bad, good" in caught.value.hint
@@ -690,7 +700,7 @@ def test_a_few_texts_do_not_tell_how_sure_to_be(unsure, tmp_path):
     folder, examples = unsure
     predictor = load(folder, device="cpu")
     recipe = parse_recipe(json.loads((folder / "recipe.json").read_text())["recipe"], where="test")
-    task = prepare(recipe, tmp_path)
+    task = prepare(recipe, Cache(tmp_path))
     assert task.calibrated(predictor, examples[:30])["temperature"] > 0
     assert task.calibrated(predictor, examples[:29]) == {}
 
@@ -698,13 +708,13 @@ def test_a_few_texts_do_not_tell_how_sure_to_be(unsure, tmp_path):
 def test_temperature_and_scale_are_folded_into_the_output_layer(tree, tmp_path):
     weights = {"output.weight": torch.randn(2, 4), "output.bias": torch.randn(2), "other": torch.ones(1)}
     outputs = F.linear(torch.ones(4), weights["output.weight"], weights["output.bias"])
-    task = prepare(parse_recipe(tree("classification"), where="test"), tmp_path)
+    task = prepare(parse_recipe(tree("classification"), where="test"), Cache(tmp_path))
     assert task.final_weights(weights, task.facts) == weights
     cooled = task.final_weights(weights, replace(task.facts, temperature=2.5))
     assert cooled["other"] is weights["other"]
     found = F.linear(torch.ones(4), cooled["output.weight"], cooled["output.bias"])
     assert torch.allclose(found, outputs / 2.5)
-    task = prepare(parse_recipe(tree("number"), where="test"), tmp_path)
+    task = prepare(parse_recipe(tree("number"), where="test"), Cache(tmp_path))
     scaled = task.final_weights(weights, task.facts)
     found = F.linear(torch.ones(4), scaled["output.weight"], scaled["output.bias"])
     assert torch.allclose(found, outputs * task.targets.deviation + task.targets.mean)

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from jumok.assemble import assemble
 from jumok.cli import app, main, predict
 from jumok.cli.predict import Line, input_batches
+from jumok.data.cache import Cache
 from jumok.decode.options import DecodeConfig
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
@@ -65,7 +66,7 @@ def placed(text, where):
 
 
 def prepare(recipe, cache):
-    return recipe.kind.prepare(recipe, cache)
+    return recipe.kind.prepare(recipe, Cache(cache))
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def test_one_note_in_the_end_counts_all_batches(ruled, jumok, task, rule):
     assert len(out.splitlines()) == 1030
     (note,) = talk.splitlines()
     assert note.startswith("note: 3 of 1,030: ")
-    assert "24 pieces" in note
+    assert "24 tokens" in note
     _, _, talk = jumok(ruled(task, rule), [GOOD[task]] * 3)
     assert talk == ""
 
@@ -301,7 +302,7 @@ def test_what_is_cut_beside_a_short_context_is_said_in_its_own_words(ruled, task
     short, cut = ruled(task, rule, max_len=12).predict([GOOD[task], line])
     (note,) = cut.notes  # nothing was read in windows
     assert note.code == "text.question_cut"
-    assert (things in note.text, "12 pieces" in note.text) == (True, True)
+    assert (things in note.text, "12 tokens" in note.text) == (True, True)
     assert [(found.windows, found.truncated) for found in (short, cut)] == [(1, False), (1, True)]
     assert short.notes == []
 
@@ -322,4 +323,4 @@ def test_what_is_cut_in_training_is_said(tree, tmp_path, monkeypatch, task, thin
     folder.unlock()
     (note,) = run.notes
     assert note.startswith(f"1 of 1: {things} ")
-    assert "12 pieces" in note
+    assert "12 tokens" in note

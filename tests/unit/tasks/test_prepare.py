@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from jumok.data.cache import Cache
 from jumok.errors import DataError
 from jumok.recipe import Recipe, parse_recipe
 from jumok.text.tokenizer import Tokenizer
@@ -25,7 +26,7 @@ each_task = pytest.mark.parametrize("task", KINDS)
 
 
 def prepare(recipe: Recipe, cache: Path) -> Any:
-    return recipe.kind.prepare(recipe, cache)
+    return recipe.kind.prepare(recipe, Cache(cache))
 
 
 class Files:
@@ -160,7 +161,7 @@ def test_texts_that_are_too_long_may_be_cut_or_refused(files: Files, task: str) 
     with pytest.raises(DataError) as caught:
         files.prepare(task, "train", "dev", max_len=7, long_texts="refuse")
     assert (caught.value.code, caught.value.where) == ("data.too_long", f"{path}:3")
-    assert "8 pieces" in caught.value.what
+    assert "8 tokens" in caught.value.what
     assert "room for 6" in caught.value.what
     windows = [files.prepare(task, "train", "dev", max_len=7, stride=stride).train.folder for stride in (0, 3)]
     assert len({*windows, cut.train.folder}) == 3  # each is prepared for itself
@@ -265,7 +266,7 @@ def test_one_document_cannot_be_divided(files: Files, share: float, empty: str) 
     with pytest.raises(DataError) as caught:
         pretraining(files, data={"kind": "documents", "train": [path], "dev_share": share})
     assert (caught.value.code, caught.value.where) == ("data.empty_side", path)
-    assert f"no {empty} data: of 1 document," in caught.value.what
+    assert f"no {empty} data: 1 document," in caught.value.what
     assert "data.dev " in (caught.value.hint or "")
     assert "data.format" in (caught.value.hint or "")
 
@@ -275,7 +276,7 @@ def test_few_examples_may_all_fall_on_one_side(files: Files) -> None:
     with pytest.raises(DataError) as caught:
         files.prepare("language_model", "train", dev_share=0.001)
     assert (caught.value.code, caught.value.where) == ("data.empty_side", path)
-    assert "no dev data: of 3 examples," in caught.value.what
+    assert "no dev data: 3 examples," in caught.value.what
     assert "data.format" not in (caught.value.hint or "")
     files.write("train", "")
     with pytest.raises(DataError) as caught:

@@ -14,7 +14,7 @@ from transformers import BertForPreTraining
 
 from jumok.data.packing import Packed, Reader
 from jumok.data.passages import FRAME_OF_PAIR, Passages, encode_documents, read_passages
-from jumok.data.shards import build_shards
+from jumok.data.shards import Shards, build_shards
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError
 from jumok.examples.documents import Sentence
@@ -28,7 +28,7 @@ from jumok.tasks.pretraining import (
     extended_tokenizer,
 )
 from jumok.tasks.pretraining.predictor import Encoder
-from jumok.tasks.pretraining.scores import STATISTICS, judge, summary
+from jumok.tasks.pretraining.scores import STATISTICS, dev_scores, judge
 from jumok.tasks.pretraining.task import PretrainingTask, pretraining_loss
 from jumok.tasks.protocol import Failure, plain
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -171,13 +171,14 @@ def task(tokenizer: Tokenizer, tmp_path, sentences: list[Sentence], **options: o
             return iter(sentences)
 
     facts: dict[str, object] = {}
-    shards = build_shards(
+    build_shards(
         tmp_path / "shards",
         encode_documents(Corpus(), tokenizer, LENGTH, facts),  # type: ignore[arg-type]
         fields=("text", "ends", "first"),
         vocab_size=tokenizer.vocab_size,
         facts=facts,
     )
+    shards = Shards(tmp_path / "shards")
     return PretrainingTask(
         PretrainingConfig(**options),  # type: ignore[arg-type]
         tokenizer=tokenizer,
@@ -255,7 +256,7 @@ def test_evaluation_is_the_same_however_it_is_batched(reader: Reader, tokenizer:
     engine = TorchEngine([model(tokenizer)], Tokenizers(tokenizer, tokenizer))
     one, other = judge(engine, reader, 64), judge(engine, reader, 1000)
     np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
-    scores = summary(one.sum(axis=0))
+    scores = dev_scores(one)
     assert scores["masked_loss"] == pytest.approx(one[:, 0].sum() / one[:, 2].sum())
     assert 40 < scores["next_sentence_majority"] < 65
     assert len(one) == len(reader.passages)
@@ -423,7 +424,7 @@ def test_scores_and_comparisons(encoder: Encoder, tokenizer: Tokenizer) -> None:
     examples = documents(40, seed=9)
     result, outputs = encoder.score(examples)
     assert outputs == []
-    assert list(result) == ["sentences", "pieces_per_word", "scores", "baselines"]
+    assert list(result) == ["sentences", "scores", "pieces_per_word", "baselines"]
     assert set(result["scores"]) == {"masked_accuracy", "masked_loss", "perplexity", "next_sentence_accuracy"}
     statistics = encoder._judge(examples)
     asked = int(statistics[:, STATISTICS.index("pairs")].sum())

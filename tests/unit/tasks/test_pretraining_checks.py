@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from jumok.data.cache import Cache
 from jumok.data.masking import Masking
 from jumok.data.packing import Reader
 from jumok.data.passages import Pairs, TextPair, read_passages
@@ -20,7 +21,6 @@ from jumok.errors import DataError
 from jumok.findings import Finding
 from jumok.recipe import Recipe, load_recipe
 from jumok.tasks.checks import DocumentChecks
-from jumok.tasks.prepare import cache_folder
 from jumok.tasks.pretraining import PretrainingConfig
 from jumok.tasks.pretraining.checks import Masked, is_off, read_batches
 
@@ -147,15 +147,15 @@ class TestVocabulary:
         recipe = write()
         pieces = read_pieces(recipe, surveyed(recipe))
         assert pieces.is_final
-        assert recipe.kind.prepare(recipe, cache_folder()).tokenizers.source.sha256 == pieces.tokenizer.sha256
-        assert len(list((cache_folder() / "tokenizers").iterdir())) == 1
+        assert recipe.kind.prepare(recipe, Cache.of_user()).tokenizers.source.sha256 == pieces.tokenizer.sha256
+        assert len(list((Cache.of_user().folder / "tokenizers").iterdir())) == 1
 
     def test_of_a_text_too_large_the_sample_is_enough(self, write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(documents, "MOST", 100)
         recipe = write()
         finding = examined(recipe)["vocabulary.size"]
         assert "learned from the sample alone" in finding.message
-        assert not (cache_folder() / "tokenizers").exists()
+        assert not (Cache.of_user().folder / "tokenizers").exists()
 
 
 class TestPassages:
@@ -175,7 +175,7 @@ class TestPassages:
         finding = examined(recipe)["data.next_sentence"]
         assert (finding.severity, "training will refuse" in finding.message) == ("error", True)
         with pytest.raises(DataError) as caught:
-            recipe.kind.prepare(recipe, cache_folder())
+            recipe.kind.prepare(recipe, Cache.of_user())
         assert caught.value.code == "data.no_pairs"
         assert "data.next_sentence" not in examined(write(alone, next_sentence=False))
 

@@ -10,6 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from jumok.data.cache import Cache
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError
 from jumok.examples.relations import Related
@@ -328,22 +329,22 @@ def test_an_unknown_label_is_named_before_the_training(tree, tmp_path, split):
     path.write_text(json.dumps(line), "utf-8")
     recipe = parse_recipe(tree("relation", data={split: [str(path)]}), where="test")
     with pytest.raises(DataError) as caught:
-        prepare(recipe, tmp_path)
+        prepare(recipe, Cache(tmp_path))
     assert (caught.value.where, "'likes'" in caught.value.what) == (f"{path}:1", True)
-    assert prepare(recipe, tmp_path, fresh=False).labels == ["beats(e1,e2)", "beats(e2,e1)", "none"]
+    assert prepare(recipe, Cache(tmp_path), fresh=False).labels == ["beats(e1,e2)", "beats(e2,e1)", "none"]
 
 
 def test_a_label_for_no_relation_has_to_be_there(tree, tmp_path):
     with pytest.raises(DataError) as caught:
-        prepare(parse_recipe(tree("relation", task={"no_relation": "nothing"}), where="test"), tmp_path)
+        prepare(parse_recipe(tree("relation", task={"no_relation": "nothing"}), where="test"), Cache(tmp_path))
     assert (caught.value.code, caught.value.where) == ("data.unknown_label", "task.no_relation")
 
 
 def test_a_run_that_goes_on_has_what_was_learned_from_its_shards(tree, tmp_path, monkeypatch):
     recipe = parse_recipe(tree("relation"), where="test")
-    first = prepare(recipe, tmp_path)
+    first = prepare(recipe, Cache(tmp_path))
     monkeypatch.setattr("jumok.tasks.relation.task.learned", None)
-    again = prepare(recipe, tmp_path, fresh=False)
+    again = prepare(recipe, Cache(tmp_path), fresh=False)
     assert again.facts == first.facts
     assert first.facts == RelationFacts(
         labels=["beats(e1,e2)", "beats(e2,e1)", "none"],

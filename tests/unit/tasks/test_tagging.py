@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from seqeval.metrics import accuracy_score, f1_score
 from torch.nn import functional as F
 
+from jumok.data.cache import Cache
 from jumok.data.pages import pages
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError, InputError
@@ -21,7 +22,7 @@ from jumok.models.bert_heads import BertTagger
 from jumok.models.rnn import RnnConfig, RnnTagger
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
-from jumok.score.tagging import quick_spans
+from jumok.score.tagging import span_metrics
 from jumok.tasks.protocol import Failure, plain
 from jumok.tasks.tagging import TaggingFacts, TaggingKind
 from jumok.tasks.tagging.predictor import TaggedText, Tagger, with_entities
@@ -135,10 +136,21 @@ def test_the_other_kind_of_file_is_scored_by_its_characters(runs, held_out, task
     predictor = runs(task).predictor
     by_words, by_marks = (predictor.score(examples)[0]["scores"]["span_f1"]["value"] for examples in (words, marks))
     said = predictor.predict(texts)
-    right = quick_spans([tagged.spans for tagged in said], spans)["span_f1"]
+    right = span_metrics([tagged.spans for tagged in said], spans).values()["span_f1"]
     assert by_marks == pytest.approx(right, abs=1e-3)
     assert by_words == pytest.approx(right, abs=1e-3)
     assert right > (95 if task == "tagging" else 20)
+
+
+def test_a_tagger_of_words_and_one_of_pieces_are_compared_by_their_spans(runs, held_out):
+    words, pieces = runs("tagging").predictor, runs("marked").predictor
+    examples = held_out("tagging")
+    for one, other in ((words, pieces), (pieces, words)):
+        found = {c.metric: c for c in one.compare(other, examples)}
+        assert list(found) == ["span_f1", "precision", "recall", "f1_NAME"]
+        for name, c in found.items():
+            scores = (predictor.score(examples)[0]["scores"][name]["value"] for predictor in (one, other))
+            assert (c.a, c.b) == pytest.approx(tuple(scores), abs=1e-4)
 
 
 def test_scores_are_those_of_seqeval(runs, held_out):
@@ -322,9 +334,9 @@ def test_marks_that_do_not_fit_the_pieces_are_counted(tree, tmp_path):
     file.write_text("\n".join(map(json.dumps, lines)), "utf-8")
     files = {split: [str(file)] for split in ("train", "dev", "test")}
     wanted = tree("marked", data=files, tokenizer={"kind": "word", "vocab_size": 20})
-    found = prepare(parse_recipe(wanted, where="test"), tmp_path)
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     assert found.train.facts["inexact"] == 1
-    assert found.notes()[-1].startswith("1 spans begin or end inside a piece")
+    assert found.notes()[-1].startswith("1 spans begin or end inside a token")
     tags = [[found.labels[i] for i in found.train.fields["tag"][k]] for k in range(2)]
     assert tags == [["B-A", "O"], ["O"]]
 
@@ -335,7 +347,7 @@ def test_marks_that_do_not_fit_the_pieces_are_counted(tree, tmp_path):
 @pytest.mark.parametrize("kind", ["rnn", "bert"])
 @pytest.mark.parametrize("task", ["tagging", "marked"])
 def test_the_loss_is_that_of_the_units_and_of_nothing_else(tree, tmp_path, task, kind):
-    found = prepare(parse_recipe(tree(task, task={"crf": False}), where="test"), tmp_path)
+    found = prepare(parse_recipe(tree(task, task={"crf": False}), where="test"), Cache(tmp_path))
     torch.manual_seed(1)
     sizes = {"vocab": found.tokenizer.vocab_size, "n_labels": len(found.labels)}
     if kind == "rnn":
@@ -357,7 +369,7 @@ def test_the_loss_is_that_of_the_units_and_of_nothing_else(tree, tmp_path, task,
 
 
 def test_the_loss_of_a_crf_is_minus_the_log_likelihood_of_the_path(tree, tmp_path):
-    found = prepare(parse_recipe(tree("marked"), where="test"), tmp_path)
+    found = prepare(parse_recipe(tree("marked"), where="test"), Cache(tmp_path))
     torch.manual_seed(1)
     config = RnnConfig(cell="gru", d_embedding=8, d_hidden=8)
     model = RnnTagger(config, vocab=found.tokenizer.vocab_size, n_labels=3, crf=True).eval()
@@ -456,7 +468,7 @@ def test_names_are_found_in_every_window_of_a_long_text(runs, task):
     )
     long, short = Tagger(predictor.engine, predictor.tokenizers, facts).predict([text, sentence])
     assert [note.code for note in long.notes] == ["text.windows"]
-    assert "32 pieces" in long.notes[0].text
+    assert "32 tokens" in long.notes[0].text
     assert (short.notes, short.windows, long.truncated) == ([], 1, False)
     assert long.windows > 3
     expected = [("NAME", i * len(sentence) + start, i * len(sentence) + start + length) for i in range(30)]
@@ -477,7 +489,7 @@ def test_what_a_truncated_text_has_lost_is_nothing():
 def test_a_text_that_is_too_long_may_be_refused(tree, tmp_path):
     wanted = tree("tagging", data={"max_len": 6, "long_texts": "refuse"})
     with pytest.raises(DataError) as caught:
-        prepare(parse_recipe(wanted, where="test"), tmp_path)
+        prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
     assert caught.value.code == "data.too_long"
     assert "room for 5" in caught.value.what
     assert wanted["data"]["train"][0] in str(caught.value.where)
@@ -535,9 +547,9 @@ def test_entities_make_a_table_and_a_picture():
 @pytest.mark.parametrize("task", ["tagging", "marked"])
 def test_a_second_preparation_finds_tags_and_units_with_the_shards(tree, tmp_path, monkeypatch, task):
     recipe = parse_recipe(tree(task), where="test")
-    first = prepare(recipe, tmp_path)
+    first = prepare(recipe, Cache(tmp_path))
     monkeypatch.setattr("jumok.tasks.tagging.task.collect_tags", lambda *_, **__: pytest.fail("read again"))
-    second = prepare(recipe, tmp_path, fresh=False)
+    second = prepare(recipe, Cache(tmp_path), fresh=False)
     assert (second.labels, second.facts) == (first.labels, first.facts)
     assert second.labels == ["O", "B-NAME", "I-NAME"]
 

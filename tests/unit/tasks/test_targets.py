@@ -9,6 +9,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.class_weight import compute_class_weight
 
+from jumok.data.cache import Cache
 from jumok.errors import DataError
 from jumok.examples.labelled import Labelled
 from jumok.recipe import parse_recipe
@@ -70,7 +71,7 @@ def test_of_thousands_of_labels_an_error_names_a_few():
         Classes([f"label {i}" for i in range(5000)]).gold([Labelled("", None, "new", "x")])
     assert (caught.value.code, caught.value.where) == ("data.unknown_label", "x")
     assert "'new'" in caught.value.what
-    assert caught.value.hint.startswith("one of label 0, label 1, ")
+    assert caught.value.hint.startswith("use one of label 0, label 1, ")
     assert caught.value.hint.endswith(" and 4,980 more")
 
 
@@ -294,13 +295,13 @@ def test_pairs_have_a_baseline_of_what_they_share(tree, tmp_path):
         "dev_share": 0.1,
     }
     recipe = parse_recipe({**tree("classification"), "data": data}, where="test")
-    scores = prepare(recipe, tmp_path / "cache").baseline_scores([*recipe.data.read("test", seed=1)])
+    scores = prepare(recipe, Cache(tmp_path / "cache")).baseline_scores([*recipe.data.read("test", seed=1)])
     assert scores["overlap"]["accuracy"] == 100
     assert scores["bag_of_words"]["accuracy"] < 90
 
 
 def test_baselines_are_scored_beside_the_model(tree, tmp_path, held_out):
-    found = prepare(parse_recipe(tree("classification"), where="test"), tmp_path)
+    found = prepare(parse_recipe(tree("classification"), where="test"), Cache(tmp_path))
     scores = found.baseline_scores(held_out("classification"))
     assert scores["bag_of_words"]["accuracy"] > 95  # a keyword is a bag of words
     gold = [example.label for example in held_out("classification")]

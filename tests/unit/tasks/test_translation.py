@@ -112,7 +112,7 @@ def test_a_text_too_long_for_the_positions_fails_alone():
     assert isinstance(last, Translation)
     assert isinstance(failed, Failure)
     assert (failed.code, failed.where) == ("text.too_long", "f:2")
-    assert all(number in failed.what for number in ("8 pieces", "8 positions"))
+    assert all(number in failed.what for number in ("8 tokens", "8 positions"))
     (failed,) = model.predict(["a"], prefix="b " * 8)
     assert (failed.code, failed.where) == ("text.too_long", "line 1")
     for asked in (lambda: model.align("a " * 7, "b"), lambda: model.align("a", "b " * 8)):

@@ -96,7 +96,7 @@ def test_digits_are_neither_copied_nor_of_a_wrong_language(problem: Problem) -> 
 def test_a_finding_says_what_how_many_where_and_what_to_do() -> None:
     finding = only(examined([*GERMAN, ("A word" + " more" * 40, "")]), "data.empty")
     assert (finding.severity, finding.count, finding.share) == ("warning", 1, 1 / 13)
-    assert finding.message.startswith("train: pairs with an empty side: 1 of 13 (7.7 %). Training leaves them out")
+    assert finding.message.startswith("train: pairs with an empty side: 1 of 13 (7.7 %). Training skips them")
     assert re.fullmatch(r"train\.en:13  A word more .{60,70}… \|\|\| ", finding.examples[0])
 
 

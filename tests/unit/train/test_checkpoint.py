@@ -121,9 +121,10 @@ def test_tied_weights_are_saved_once(checkpoints: Checkpoints) -> None:
 
 def test_before_the_first_step_there_are_no_moments(checkpoints: Checkpoints) -> None:
     net, optimizer = trained(steps=0)
-    checkpoints.save(0, net, optimizer, PROGRESS)
+    progress = {**PROGRESS, "step": 0}
+    checkpoints.save(0, net, optimizer, progress)
     other, other_optimizer = trained(seed=5, steps=0)
-    assert checkpoints.restore(other, other_optimizer) == PROGRESS
+    assert checkpoints.restore(other, other_optimizer) == progress
     assert not other_optimizer.state
 
 
@@ -364,14 +365,38 @@ def test_a_failing_rename_leaves_the_old_one_in_place(
     assert bytes_of(checkpoints.path(3)) == before
 
 
-def test_leftovers_are_swept(checkpoints: Checkpoints) -> None:
+def test_a_checkpoint_under_another_name_is_refused(checkpoints: Checkpoints) -> None:
+    """Adam counts its updates by the name of the folder."""
+    save(checkpoints, 3, 6)
+    checkpoints.path(6).rename(checkpoints.path(9))
+    with pytest.raises(CheckpointError) as caught:
+        checkpoints.restore(*trained())
+    assert (caught.value.code, caught.value.where) == ("checkpoint.other_step", str(checkpoints.path(9)))
+    assert "step 6" in caught.value.what
+    assert f"rm -r {checkpoints.path(9)}" in (caught.value.hint or "")
+    assert "step 3" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("manifest", ["{}", '{"progress.json": {}}', "[" * 100_000, '{"../step-3/progress.json": {}}'])
+def test_a_manifest_that_verifies_nothing_is_refused(manifest: str, checkpoints: Checkpoints) -> None:
     save(checkpoints, 3)
-    for name in ("step-6.tmp-123", "step-2.old-77"):
-        (checkpoints.folder / name).mkdir()
-        (checkpoints.folder / name / "weights.safetensors").write_bytes(b"half")
+    (checkpoints.path(3) / "manifest.json").write_text(manifest)
+    with pytest.raises(CheckpointError) as caught:
+        checkpoints.restore(*trained())
+    assert caught.value.code in ("checkpoint.altered", "checkpoint.torn")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_weights_that_are_not_finite_are_never_saved(value: float, checkpoints: Checkpoints) -> None:
+    save(checkpoints, 3)
+    net, optimizer = trained()
+    with torch.no_grad():
+        next(net.parameters()).view(-1)[0] = value
+    with pytest.raises(RunError) as caught:
+        checkpoints.save(4, net, optimizer, {**PROGRESS, "step": 4})
+    assert caught.value.code == "run.not_finite"
+    assert next(iter(dict(net.named_parameters()))) in caught.value.what
     assert checkpoints.steps() == [3]
-    checkpoints.restore(*trained())
-    assert [path.name for path in checkpoints.folder.iterdir()] == ["step-3"]
 
 
 def test_write_atomically(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -158,8 +158,9 @@ def test_every_event_is_kept(folder: RunFolder) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="only Linux has a disk that is always full")
-def test_a_full_disk_is_said_so(folder: RunFolder) -> None:
-    folder.events.symlink_to("/dev/full")
+def test_a_full_disk_is_said_so(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    monkeypatch.setattr("jumok.train.folder.os.open", lambda *_: full)
     with pytest.raises(RunError) as caught:
         folder.append(EVENTS[0])
     assert (caught.value.code, caught.value.where) == ("run.disk_full", str(folder.events))
@@ -201,3 +202,71 @@ def test_whole_files_are_not_touched(content: bytes | None, folder: RunFolder) -
         folder.events.write_bytes(content)
     folder.mend_events()
     assert (folder.events.read_bytes() if folder.events.exists() else None) == content
+
+
+# what others left, or put there
+
+
+def test_leftovers_of_a_killed_process_lock_nobody_out(folder: RunFolder) -> None:
+    (folder.path / "recipe.json.tmp-123-0").write_text("{")
+    (folder.path / "recipe.json.tmp-123").write_text("{")
+    folder.checkpoints.folder.mkdir()
+    (folder.path / "model.old-7").mkdir()
+    folder.recipe.write_text("{}")
+    (folder.checkpoints.folder / "step-6.tmp-123-4").mkdir()
+    (folder.checkpoints.folder / "step-6.tmp-123-4" / "weights.safetensors").write_bytes(b"half")
+    folder.lock()
+    assert sorted(path.name for path in folder.path.rglob("*")) == ["checkpoints", "lock", "recipe.json"]
+    folder.unlock()
+
+
+def test_leftovers_alone_are_an_empty_folder(folder: RunFolder) -> None:
+    (folder.path / "recipe.json.tmp-123-0").write_text("{")
+    folder.lock()
+    assert [path.name for path in folder.path.iterdir()] == ["lock"]
+    folder.unlock()
+
+
+@pytest.mark.parametrize("name", ["lock", "checkpoints", "events.jsonl", "recipe.json", "scores.json", "model"])
+def test_links_are_not_followed(name: str, folder: RunFolder, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "step-1.tmp-5").write_text("mine")
+    (folder.path / name).symlink_to(victim if name in ("checkpoints", "model") else victim / "step-1.tmp-5")
+    with pytest.raises(CheckpointError) as caught:
+        folder.lock()
+    assert (caught.value.code, caught.value.where) == ("checkpoint.link", str(folder.path / name))
+    assert (victim / "step-1.tmp-5").read_text() == "mine"
+
+
+def test_a_link_among_leftovers_is_removed_and_its_target_is_not(folder: RunFolder, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "kept").write_text("mine")
+    (folder.path / "x.tmp-1").symlink_to(victim)
+    folder.lock()
+    folder.unlock()
+    assert not (folder.path / "x.tmp-1").is_symlink()
+    assert (victim / "kept").read_text() == "mine"
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_folder_that_is_gone_is_not_written_into(replaced: bool, folder: RunFolder) -> None:
+    folder.lock()
+    folder.append(EVENTS[0])
+    folder.path.rename(folder.path.with_name("elsewhere"))
+    if replaced:
+        folder.path.mkdir()
+        (folder.path / "lock").write_text("")
+    with pytest.raises(RunError) as caught:
+        folder.append(EVENTS[1])
+    assert (caught.value.code, caught.value.where) == ("run.folder_gone", str(folder.path))
+    folder.unlock()
+
+
+def test_events_are_strict_json(folder: RunFolder) -> None:
+    folder.append(Step(1, 0, float("inf"), 1e-3, float("nan"), 5, 0.1, {"mlm": float("nan")}))
+    line = folder.events.read_text()
+    assert json.loads(line, parse_constant=pytest.fail)["loss"] is None
+    assert "NaN" not in line
+    assert "Infinity" not in line

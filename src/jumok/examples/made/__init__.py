@@ -1,1 +1,1 @@
-"""Examples that are made: exact, without end, and small enough to learn in a minute."""
+"""Generated examples: exact, unlimited, and simple enough to learn in a minute."""

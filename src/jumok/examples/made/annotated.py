@@ -1,11 +1,11 @@
-"""Made examples for the tasks over annotated texts and pairs of texts, to be learned in a minute.
+"""Generated examples for tasks on annotated texts and pairs of texts, learned in a minute.
 
-topics       which things a guest speaks of; what is said of them is no hint
-similarity   two descriptions; the number is how much of the one is in the other
-relations    who employs or teaches whom: the same two names, in the other order, mean the other direction
-questions    where somebody lives, or what they bought; a quarter of the questions is not answered
-choices      what somebody does who is thirsty, or tired
-josa         Korean persons and places with particles attached; the same name may be either, and its particle is no part
+topics       the topics that a guest mentions; the opinions on them are no clue
+similarity   two descriptions; the label is the number of parts they share
+relations    who employs or teaches whom: the same two names in reverse order mean the other direction
+questions    where somebody lives, or what they bought; a quarter of the questions have no answer
+choices      what somebody who is thirsty or tired does
+josa         Korean persons and places with particles attached; a name may be either, and excludes its particle
 """
 
 import re
@@ -123,7 +123,7 @@ _JOSA = (
 
 
 def visit(rng: Random) -> tuple[str, str]:
-    """What a guest says, and the things that it is about."""
+    """A guest's comment, and its topics."""
     topics = rng.choices(list(_TOPICS), k=rng.choice((1, 2, 2, 3)))
     clauses = [f"{rng.choice(_TOPICS[topic])} {rng.choice(_SAID)}" for topic in topics]
     if rng.random() < 0.4:
@@ -161,7 +161,7 @@ def relation(rng: Random) -> Related:
 
 
 def question(rng: Random) -> Question:
-    """Three facts, each of another kind, and a question about one of them, or about what is not told."""
+    """Three facts of different kinds, and a question about one of them or about something not mentioned."""
     *names, stranger = rng.sample(_NAMES, k=4)
     kinds = rng.sample(_ASKED, k=4)
     asked = rng.randrange(4)
@@ -177,7 +177,7 @@ def question(rng: Random) -> Question:
 
 
 def choice(rng: Random) -> Choice:
-    """Somebody's state, and what they may do then."""
+    """Somebody's state, and four things they may do next."""
     name, states = rng.choice(_NAMES), rng.sample(list(_FITTING), k=4)
     label = rng.randrange(4)
     endings = [f"{name} {rng.choice(_FITTING[state])}." for state in states]
@@ -189,7 +189,7 @@ def _scene(name: str, state: str, rng: Random) -> str:
 
 
 def marked_names(rng: Random) -> Spans:
-    """A Korean sentence whose persons and places have particles."""
+    """A Korean sentence with particles attached to its persons and places."""
     text, spans = "", []
     for i, part in enumerate(re.split(r"\{(.*?)\}", rng.choice(_JOSA))):
         if i % 2 == 0:
@@ -208,7 +208,7 @@ def _person(rng: Random) -> str:
 
 
 def _fitting(particle: str, name: str) -> str:
-    """Of two forms the first follows a consonant, the second a vowel; 으로 is 로 after ㄹ, too."""
+    """The form of a particle: the first after a consonant, the second after a vowel; 로 also follows ㄹ."""
     after_consonant, _, after_vowel = particle.partition("/")
     final = (ord(name[-1]) - ord("가")) % 28
     is_open = final == 0 or (final == 8 and after_consonant == "으로")
@@ -216,7 +216,7 @@ def _fitting(particle: str, name: str) -> str:
 
 
 def _filled(shape: str, names: Mapping[str, str]) -> tuple[str, dict[str, tuple[int, int]]]:
-    """A sentence with names for its letters, and where each of them stands."""
+    """Fill names into a template, and return where each of them is."""
     text, places = "", {}
     for i, part in enumerate(re.split(r"\{(\w)\}", shape)):
         said = names[part] if i % 2 else part

@@ -1,4 +1,4 @@
-"""Data that is made, exact and without end: for the quickstart, the toys and the tests."""
+"""Generated data, exact and unlimited: for the quickstart, the toys and the tests."""
 
 import json
 from abc import ABC, abstractmethod
@@ -26,7 +26,7 @@ from jumok.examples.spans import Spans, TaggedData
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MadeData(ABC):
-    """What all made data has in common."""
+    """Settings common to all generated data."""
 
     n_train: CountOrZero = 100_000
     n_dev: CountOrZero = 500
@@ -54,19 +54,19 @@ class MadeData(ABC):
 
     @abstractmethod
     def for_files(self, files: list[str]) -> Any:
-        """Data in files of the kind that these examples are made after."""
+        """Return data of the corresponding kind in files."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyntheticData(MadeData):
-    """Pairs that are made, exact and without end; dev and test are held out and never made for training."""
+    """Generated pairs, exact and unlimited; dev and test are held out and never generated for training."""
 
     kind: Literal["synthetic"] = "synthetic"
     problem: numbers.Problem
     source: str = "en"
     target: str = "ko"
     length: Annotated[int, Field(ge=3)] = 12
-    """longest sequence of `reverse` and `copy`"""
+    """maximum length of `reverse` and `copy` sequences"""
 
     def for_files(self, files: list[str]) -> ParallelData:
         return ParallelData(source=self.source, target=self.target, test=files)
@@ -87,7 +87,7 @@ class SyntheticData(MadeData):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyData(MadeData):
-    """What the made data of the tasks over one text has in common."""
+    """Generated data for tasks on one text."""
 
     language: str = ""
 
@@ -101,19 +101,19 @@ class ToyData(MadeData):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WindowedToy(ToyData):
-    """What the made data has in common whose texts may be longer than a model reads at once."""
+    """Generated data whose texts may be longer than the input of a model."""
 
     max_len: WindowSize = 256
-    """the pieces that a model reads at once; `long_texts` says what becomes of more"""
+    """tokens that a model reads at once; for longer texts see `long_texts`"""
     long_texts: LongRule = "windows"
-    """a text of more than max_len pieces is read in windows that overlap, at its beginning only, or is an error"""
+    """read texts of more than max_len tokens in overlapping windows, truncate them, or refuse them"""
     stride: CountOrZero = 64
-    """pieces that neighbouring windows share, at most half of one"""
+    """tokens shared by neighbouring windows, at most half a window"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyReviews(WindowedToy):
-    """Made Korean opinions, good or bad, some of them negated."""
+    """Generated Korean opinions, positive or negative, some of them negated."""
 
     kind: Literal["toy_reviews"] = "toy_reviews"
 
@@ -126,7 +126,7 @@ class ToyReviews(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyTopics(WindowedToy):
-    """Made English opinions with one topic or several: labels such as "food|price"."""
+    """Generated English opinions on one or several topics, with labels such as "food|price"."""
 
     kind: Literal["toy_topics"] = "toy_topics"
 
@@ -139,7 +139,7 @@ class ToyTopics(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToySimilarity(WindowedToy):
-    """Made pairs of English descriptions, and from 0 to 5 how much they share."""
+    """Generated pairs of English descriptions, with a similarity from 0 to 5."""
 
     kind: Literal["toy_similarity"] = "toy_similarity"
 
@@ -152,7 +152,7 @@ class ToySimilarity(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyNames(WindowedToy):
-    """Made English sentences with persons and places."""
+    """Generated English sentences with persons and places."""
 
     kind: Literal["toy_names"] = "toy_names"
 
@@ -165,7 +165,7 @@ class ToyNames(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyJosa(WindowedToy):
-    """Made Korean sentences whose persons and places, marked by characters, have particles attached."""
+    """Generated Korean sentences whose persons and places, marked by characters, have particles attached."""
 
     kind: Literal["toy_josa"] = "toy_josa"
 
@@ -178,7 +178,7 @@ class ToyJosa(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyRelations(WindowedToy):
-    """Made English sentences about who employs or teaches whom, with the direction in the label."""
+    """Generated English sentences about who employs or teaches whom, with the direction in the label."""
 
     kind: Literal["toy_relations"] = "toy_relations"
 
@@ -191,7 +191,7 @@ class ToyRelations(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyQuestions(WindowedToy):
-    """Made English questions about a few facts; a quarter of them is not answered."""
+    """Generated English questions about a few facts; a quarter of them have no answer."""
 
     kind: Literal["toy_questions"] = "toy_questions"
 
@@ -204,7 +204,7 @@ class ToyQuestions(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyChoices(WindowedToy):
-    """Made English scenes with four endings, one of which fits."""
+    """Generated English scenes with four endings, one of them right."""
 
     kind: Literal["toy_choices"] = "toy_choices"
 
@@ -217,7 +217,7 @@ class ToyChoices(WindowedToy):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyGrammar(ToyData):
-    """Sentences of a small English grammar."""
+    """Generated sentences of a small English grammar."""
 
     kind: Literal["toy_grammar"] = "toy_grammar"
 
@@ -229,7 +229,7 @@ class ToyGrammar(ToyData):
         return TextData(language=self.language, test=files)
 
     def sentences(self, split: Split, *, seed: int) -> Iterator[Sentence]:
-        """Each line as a document of its own."""
+        """Yield each line as a document of its own."""
         return (Sentence(line.text, True, line.where) for line in self.read(split, seed=seed))
 
     def read(self, split: Split, *, seed: int) -> Iterator[Text]:
@@ -239,7 +239,7 @@ class ToyGrammar(ToyData):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ToyStories(ToyData):
-    """Documents of a few sentences about one thing each, of a small English grammar."""
+    """Generated documents of a few sentences about one thing each, from a small English grammar."""
 
     kind: Literal["toy_stories"] = "toy_stories"
 

@@ -1,4 +1,4 @@
-"""Exact parallel text made on the spot: numbers, dates and amounts in English and Korean, and digit toys."""
+"""Exact parallel text, generated on the fly: numbers, dates and amounts in English and Korean, and digit toys."""
 
 from collections.abc import Iterator
 from datetime import date
@@ -10,7 +10,7 @@ from jumok.errors import RecipeError
 from jumok.examples import Split
 
 VERSION = 1
-"""Raised when the same arguments give other pairs: what was prepared or trained from the old ones is then known."""
+"""Increased when the same arguments give different pairs, so that data and runs from the old ones are recognised."""
 
 
 Problem = Literal["korean_numbers", "reverse", "copy"]
@@ -33,11 +33,11 @@ _SHORTEST_SEQUENCE = 3
 _FIRST_DAY, _LAST_DAY = date(1900, 1, 1).toordinal(), date(2099, 12, 31).toordinal()
 
 
-# One meaning in fifty is a test meaning, one in fifty a dev meaning.
+# One meaning in fifty is for test, and one in fifty for dev.
 _SPLIT_BUCKETS = 50
 
 
-# After so many draws in a row without a new held-out meaning, all count as given.
+# After this many draws in a row without a new held-out meaning, meanings may repeat.
 _PATIENCE = 200_000
 
 
@@ -101,26 +101,26 @@ class _Style(TypedDict):
 def generate(problem: Problem, split: Split, *, n: int, seed: int, max_len: int = 12) -> Iterator[tuple[str, str]]:
     """Yield `n` pairs (source, target), a pure function of the arguments.
 
-    Every pair says a meaning: a number, a day, a sum of money, a row of digits. A hash of the meaning, not
-    of its wording, decides its split, so no wording of a held-out meaning is ever trained on. The dev and
-    test sets are the same for every `seed`, and their meanings are distinct until no new one can be found;
-    then they start over. `max_len` is the most digits of a `reverse` or `copy` sequence.
+    Every pair expresses a meaning: a number, a date, an amount of money or a sequence of digits. A hash of the meaning,
+    not of its wording, decides its split, so no wording of a held-out meaning is ever trained on. The dev and test sets
+    are the same for every `seed`, and their meanings are distinct until no new one can be found; then they repeat.
+    `max_len` is the maximum length of a `reverse` or `copy` sequence.
     """
     for what, value, known in (("problem", problem, get_args(Problem)), ("split", split, get_args(Split))):
         if value not in known:
             raise RecipeError(
-                f"unknown synthetic {what} {value!r}", hint=f"one of {', '.join(known)}", code="recipe.value"
+                f"unknown synthetic {what} {value!r}", hint=f"use one of {', '.join(known)}", code="recipe.value"
             )
     if max_len < _SHORTEST_SEQUENCE:
-        raise RecipeError(f"max_len is {max_len}", hint=f"at least {_SHORTEST_SEQUENCE}", code="recipe.value")
+        raise RecipeError(f"max_len is {max_len}", hint=f"set at least {_SHORTEST_SEQUENCE}", code="recipe.value")
     return _pairs(problem, split, n, Random(f"{problem}/{split}/{seed if split == 'train' else 0}"), max_len)
 
 
 def english_number(n: int, *, conjunction: bool = False, hyphen: bool = True, article: bool = False) -> str:
     """Name `n` in English: 1234 is "one thousand two hundred thirty-four".
 
-    `conjunction` says "and" before the tens and ones, `hyphen` joins "thirty-four", and `article` begins
-    with "a hundred" or "a thousand" rather than "one".
+    `conjunction` adds "and" before the tens and ones, `hyphen` joins "thirty-four", and `article` starts with "a
+    hundred" or "a thousand" rather than "one".
     """
     _check_range(n)
     groups: list[str] = []
@@ -134,12 +134,12 @@ def english_number(n: int, *, conjunction: bool = False, hyphen: bool = True, ar
         if words:
             groups.append(" ".join(words) + name)
     text = " ".join(groups) or _BELOW_TWENTY[0]
-    # A leading "one" with a word behind it always counts hundreds, thousands or millions.
+    # A leading "one" followed by a word always counts hundreds, thousands or millions.
     return "a" + text.removeprefix("one") if article and text.startswith("one ") else text
 
 
 def korean_number(n: int) -> str:
-    """Name `n` in Sino-Korean, spaced by 만 as the orthography asks: 234506 is "이십삼만 사천오백육"."""
+    """Name `n` in Sino-Korean, grouped by 만 as the orthography requires: 234506 is "이십삼만 사천오백육"."""
     _check_range(n)
     groups: list[str] = []
     for scale, name in ((100_000_000, "억"), (10_000, "만"), (1, "")):
@@ -201,7 +201,7 @@ def _draw_korean(rng: Random) -> _Meaning:
 def _draw_number(rng: Random) -> int:
     length = rng.randint(1, 9)
     digits = str(rng.randrange(10 ** (length - 1) if length > 1 else 0, 10**length))
-    # Digits drawn evenly hardly ever give the round numbers and the gaps that people say most.
+    # Uniformly drawn digits rarely give the round numbers and inner zeros that people use most.
     shape = rng.random()
     if shape < 0.2:
         kept = rng.randint(1, length)
@@ -282,4 +282,4 @@ def _below_hundred(n: int, hyphen: bool) -> str:
 
 def _check_range(n: int) -> None:
     if not 0 <= n <= _LARGEST:
-        raise ValueError(f"numbers have names from 0 to {_LARGEST:,}, not {n:,}")
+        raise ValueError(f"n must be from 0 to {_LARGEST:,} (got {n:,})")

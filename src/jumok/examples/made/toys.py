@@ -1,8 +1,8 @@
-"""Made examples for the tasks over one text, small enough to be learned in half a minute, too large to be listed.
+"""Generated examples for tasks on one text: simple enough to learn in half a minute, too many to list.
 
-reviews   Korean opinions; a negation turns the label over, so that a bag of words is not enough
+reviews   Korean opinions; negation flips the label, so a bag of words is not enough
 names     English sentences in which the same word may be a person or a place: the context decides
-grammar   sentences of a small English grammar, whose verbs agree with nouns some words before them
+grammar   sentences of a small English grammar, whose verbs agree with nouns a few words earlier
 """
 
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from jumok.examples.documents import Sentence
 from jumok.examples.labelled import Labelled
 from jumok.examples.spans import Spans
 
-VERSION = 1  # raised when the same arguments give other examples
+VERSION = 1  # increased when the same arguments give different examples
 
 
 Example = TypeVar("Example")
@@ -70,7 +70,7 @@ _WHERE = ("near the river", "behind the old house", "in the rain", "under a brid
 
 
 def review(rng: Random) -> tuple[str, str]:
-    """A Korean opinion of one or two clauses, and its label: what the last clause says."""
+    """A Korean opinion of one or two clauses, and its label, which the last clause decides."""
     clauses = []
     label = ""
     for _ in range(rng.choice((1, 1, 2))):
@@ -108,13 +108,13 @@ def sentence_with_names(rng: Random) -> tuple[list[str], list[str]]:
 
 
 def grammatical_sentence(rng: Random) -> str:
-    """A noun, perhaps something in between, and a verb of the same number."""
+    """A noun, optional words in between, and a verb of the same number."""
     number = rng.randrange(2)
     return _sentence_of(rng.choice(_NOUNS)[number], number, rng)
 
 
 def story(rng: Random) -> list[str]:
-    """Sentences about one noun: what follows what can be known by it."""
+    """Sentences about one noun, which shows that they belong together."""
     number, noun = rng.randrange(2), rng.choice(_NOUNS)
     return [_sentence_of(noun[number], number, rng) + "." for _ in range(rng.randint(3, 6))]
 
@@ -127,9 +127,9 @@ def _sentence_of(noun: str, number: int, rng: Random) -> str:
 def held_apart(
     make: Callable[[Random], Example], text: Callable[[Example], str], split: Split, *, n: int, seed: int
 ) -> Iterator[Example]:
-    """n examples of a split; the hash of its text decides which split an example can be made for.
+    """Yield n examples of a split; the hash of its text decides to which split an example belongs.
 
-    Training examples may repeat, as words do; dev and test are the same for every seed and have each text once.
+    Training examples may repeat; dev and test are the same for every seed and have each text once.
     """
     rng = Random(f"{VERSION} {split} {seed if split == 'train' else ''}")
     seen: set[str] = set()

@@ -1,7 +1,7 @@
 """Question answering: the answer is a span of the context (Devlin et al. 2019, sections 4.2 and 4.3).
 
-A model says of every piece how likely the answer starts there, and ends there. A question without an answer in what is
-read starts and ends at the first piece of the row, which no answer can.
+The model scores every token as the start and as the end of the answer. If the row has no answer, both are at its first
+token, where no answer can be.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,19 @@ START_AND_END = ["start", "end"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnsweringConfig:
-    """The task: the answer to a question is a part of a text."""
+    """The task: find the answer to a question in a text."""
 
     kind: Literal["answering"] = "answering"
     no_answer: bool = False
-    """whether a question may have none"""
+    """whether a question may have no answer"""
     max_answer: Count = 30
-    """pieces of the longest answer"""
+    """length of the longest answer, in tokens"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnsweringFacts(WindowedFacts):
     threshold: float = 0.0
-    """by how much an answer has to score better than none"""
+    """margin by which an answer must outscore the absence of one"""
 
 
 class AnsweringKind(TaskKind):
@@ -56,7 +56,7 @@ class AnsweringKind(TaskKind):
         return Head(asks="pieces", n_labels=len(START_AND_END))
 
     def does(self, facts: AnsweringFacts) -> str:
-        return "to find answers in a text"
+        return "to answer questions about a text"
 
     def checks(self, config: AnsweringConfig, data: Any) -> Checks:
         from jumok.tasks.answering.checks import AnsweringChecks

@@ -1,4 +1,4 @@
-"""The doctor's rules for questions: those without an answer, and answers that are not in their context."""
+"""The doctor's rules for questions: unanswerable ones, and answers that are not in their context."""
 
 from array import array
 from collections import Counter
@@ -14,24 +14,24 @@ from jumok.findings import Finding, Rule, Tally, count_words, finding, folded, h
 from jumok.score.answers import normalised
 from jumok.tasks.checks import Gold, TextChecks, View
 
-_CHARACTERS = "counts characters from 0 in the context as the file has it, not bytes or UTF-16 units"
+_CHARACTERS = "counts characters from 0 in the context as written in the file, not bytes or UTF-16 units"
 
 # fmt: off
 _RULES: dict[str, Rule] = {
     "new": ("data.unanswerable", 0, inf, "questions without an answer, while train has none", "A model cannot learn"
-        " from train that there may be no answer: add such questions to it, with task.no_answer = true, or leave them"
-        " out here"),
-    "none_here": ("data.unanswerable", inf, inf, "questions of train without an answer, while there are none here",
+        " from train that there may be no answer: add such questions to it and set task.no_answer = true, or remove"
+        " them here"),
+    "none_here": ("data.unanswerable", inf, inf, "questions without an answer in train, while there are none here",
         "{split} cannot show how well a model recognises them: add some, or split the data again"),
     "none_answered": ("data.unanswerable", 0, 0, "questions without an answer, and none with one", "There is nothing to"
         ' learn: check that "answers" were not lost'),
 }
 _READING: dict[str, Rule] = {
-    "over_long": ("data.too_long", inf, inf, "{things} with a context of more than {max_words} words", "What has more"
-        " tokens than data.max_len is read as data.long_texts says: windows find answers anywhere in it"),
+    "over_long": ("data.too_long", inf, inf, "{things} with a context of more than {max_words} words", "data.long_texts"
+        " decides how contexts of more than data.max_len tokens are read: windows find answers anywhere in them"),
     "offsets": ("data.answer_offsets", 0, 0, "{things} with an answer that is not in the context, or that splits a"
-        " character", "Training stops at the first: copy answers from the context exactly, accents included; a"
-        ' question without one has "is_impossible": true'),
+        " character", "Training stops at the first: copy answers exactly from the context, accents included, and mark"
+        ' questions without one with "is_impossible": true'),
     "shifted_offsets": ("data.answer_offsets", 0, 0, "{things} whose answer is elsewhere in the context ({shifts})",
         f"Training stops at the first: correct answer_start, which {_CHARACTERS}"),
 }
@@ -66,12 +66,12 @@ class AnsweringChecks(TextChecks):
 
 
 class Answers(Gold):
-    """The answers to the questions of one split."""
+    """The answers in one split."""
 
     def __init__(self) -> None:
         self._contexts: set[int] = set()
         self._numbers: Counter[int] = Counter()
-        """of different answers to a question"""
+        """questions by their number of different answers"""
         self._asked, self._answered = array("l"), array("l")
         self._unanswered = Tally()
 
@@ -86,7 +86,7 @@ class Answers(Gold):
         return frozenset(word for answer in answers for word in (normalised(answer) or answer).split())
 
     def agree(self, one: frozenset[str], other: frozenset[str]) -> bool:
-        """Annotators rarely choose the very same words: answers that share one do not contradict each other."""
+        """Answers that share a word agree: annotators rarely choose exactly the same words."""
         return one == other or bool(one & other)
 
     def examine(self, name: str, train: "Answers | None") -> list[Finding]:

@@ -1,4 +1,4 @@
-"""Where an answer may stand: a question beside the windows of its context, and the best spans of each window."""
+"""Candidate answers: a question beside the windows of its context, and the best spans of each window."""
 
 from dataclasses import dataclass
 
@@ -13,18 +13,18 @@ from jumok.text.tokenizer import Tokenizer
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A question with a part of its context as a model reads it."""
+    """A question with a part of its context, as model input."""
 
     row: list[int]
     first: int
-    """where in the row the context begins"""
+    """position in the row where the context starts"""
     offsets: list[tuple[int, int]]
-    """the characters of each of its pieces"""
+    """characters of each token of the context"""
     best: list[bool]
-    """of each piece, whether this is the window that has most text around it"""
+    """for each token, whether this is the window with the most text around it"""
 
     def place(self, start: int, end: int) -> tuple[int, int] | None:
-        """Where in the row the pieces with these characters begin and end; None if they are not all here."""
+        """First and last position in the row of the tokens with these characters; None if some are not in it."""
         inside = [i for i, (a, b) in enumerate(self.offsets) if a < end and b > start]
         if not inside or self.offsets[inside[0]][0] > start or self.offsets[inside[-1]][1] < end:
             return None
@@ -32,9 +32,9 @@ class Window:
 
 
 def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTexts) -> Beside[Window]:
-    """The whole question beside one part of the context after the other.
+    """Encode the whole question beside each part of the context.
 
-    A question that would take more than half of the room is cut there.
+    A question that would take more than half of the room is truncated.
     """
     room = long_texts.max_len - len(tokenizer.frame([], []))
     asked = tokenizer.encode(example.question)
@@ -60,15 +60,15 @@ def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTex
 
 
 def best_spans(logits: Array, window: Window, longest: int, n: int) -> dict[tuple[int, int], float]:
-    """The n best answers in a window, by the sum of the two logits [S, 2], that start where no window knows better."""
+    """The n best answers in a window by the sum of the two logits [S, 2], among starts in `window.best`."""
     size = len(window.offsets)
     if not size:
         return {}
-    seen = np.array([a < b for a, b in window.offsets])  # the others have no character
+    seen = np.array([a < b for a, b in window.offsets])  # the others cover no character
     start, end = (np.where(seen, logits[window.first : window.first + size, k], -np.inf) for k in (0, 1))
     start, longest = np.where(window.best, start, -np.inf), min(longest, size)
     after = np.append(end, np.full(longest - 1, -np.inf))
-    both = start[:, None] + np.lib.stride_tricks.sliding_window_view(after, longest)  # first piece, how many follow it
+    both = start[:, None] + np.lib.stride_tricks.sliding_window_view(after, longest)  # first token, number that follow
     found: dict[tuple[int, int], float] = {}
     for flat in np.argsort(both, axis=None)[::-1]:
         first, more = divmod(int(flat), longest)

@@ -1,4 +1,4 @@
-"""Answers to questions: a question and a text in, parts of the text out."""
+"""Predict answers: a question and a context in, spans of the context out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,45 +10,44 @@ from jumok import html
 from jumok.config import Count
 from jumok.engines import Array, Done, Engine, nobody
 from jumok.examples.questions import Question
-from jumok.score.answers import answer_statistics, compare_answers, quick_answers, score_answers, threshold_for
+from jumok.score.answers import answer_metrics, answer_statistics, threshold_for
 from jumok.score.classification import softmax
-from jumok.score.significance import Comparison
 from jumok.tasks.answering import AnsweringConfig, AnsweringFacts
 from jumok.tasks.answering.places import Window, best_spans, encode_question
 from jumok.tasks.passage import Passage
-from jumok.tasks.protocol import Hidden, Note, Predictor, scored
+from jumok.tasks.protocol import Hidden, Measured, Note, Predictor
 from jumok.tasks.windows import Beside
 from jumok.text.span import Span
 from jumok.text.tokenizer import Tokenizers
 
 Windows = Sequence[Window]
-"""of one question"""
+"""the windows of one question"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AnswerConfig:
-    """What is asked of a model that answers questions."""
+    """Options of prediction."""
 
     n_best: Count = 5
-    """answers to show"""
+    """number of answers to return"""
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """The answer to a question, and others that the model thought of."""
+    """The best answer to a question, and its alternatives."""
 
     text: str
-    """the best answer, empty if there is none"""
+    """the best answer, or an empty text for no answer"""
     answers: list[Span]
-    """best first, the empty one being no answer; a score is the probability among those that are shown"""
+    """best first, an empty one for no answer; a score is the probability among these answers"""
     windows: int = 1
-    """in how many parts the context was read"""
+    """number of windows that the context was read in"""
     truncated: bool = False
-    """whether a part of question or context was not read"""
+    """whether a part of question or context was dropped"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
     context: Hidden = field(default="", repr=False, compare=False)
-    """the text that was asked, for notebooks"""
+    """the text of the input, for notebooks"""
 
     def _repr_html_(self) -> str:
         best = self.answers[0]
@@ -92,10 +91,10 @@ class Answerer(Predictor[Question, Answered]):
         return replace(example, answers=[(best.text, best.start)] if best.text else [])
 
     def best(self, questions: Sequence[Windows], *, n_best: int = 1) -> list[list[Span]]:
-        """The n best answers to every question, best first; there is always one, if need be an empty one.
+        """The n best answers to every question, best first; at least one, which may be empty.
 
-        If there may be no answer, that is an answer among the others: the one of the window that is least sure of it.
-        The others have to be better by more than the threshold.
+        If the task allows it, no answer competes with the others, with its lowest score over the windows. The others
+        must beat it by more than the threshold.
         """
         candidates, nothing = self._places(questions, n_best)
         answers = []
@@ -105,7 +104,7 @@ class Answerer(Predictor[Question, Answered]):
         return answers
 
     def _places(self, questions: Sequence[Windows], n_best: int) -> tuple[list[list[Span]], Array]:
-        """The n best places of an answer to every question, best first, and the score of there being none."""
+        """The n best spans for every question, best first, and the score of no answer."""
         flat = [(i, window) for i, windows in enumerate(questions) for window in windows]
         candidates: list[dict[tuple[int, int], float]] = [{} for _ in questions]
         nothing = np.full(len(questions), np.inf)
@@ -119,38 +118,24 @@ class Answerer(Predictor[Question, Answered]):
         return [_best_first(some, n_best) for some in spans], nothing
 
     def best_threshold(self, examples: Sequence[Question]) -> float | None:
-        """How much better than none an answer has to be for the highest F1 on these; None if there is always one."""
+        """The margin over no answer that maximises F1 on these; None if every question has an answer."""
         if not self.config.no_answer or not examples:
             return None
         found, nothing = self._places([self.encode(example, None).windows for example in examples], 1)
         gold = _gold(examples)
-        said = [best[0].of(example.context) if best else "" for example, best in zip(examples, found, strict=True)]
-        gain = answer_statistics(said, gold)[:, 1] - answer_statistics([""] * len(gold), gold)[:, 1]
-        gaps = [best[0].score - null if best else -1e9 for best, null in zip(found, nothing, strict=True)]
+        best = [spans[0].of(example.context) if spans else "" for example, spans in zip(examples, found, strict=True)]
+        gain = answer_statistics(best, gold)[:, 1] - answer_statistics([""] * len(gold), gold)[:, 1]
+        gaps = [spans[0].score - null if spans else -1e9 for spans, null in zip(found, nothing, strict=True)]
         return threshold_for(gaps, gain.tolist())
 
     def quick(self, examples: Sequence[Question]) -> dict[str, float]:
-        """Dev scores, without intervals."""
-        return quick_answers(self._said(examples, nobody), _gold(examples))
+        return self.measure(examples).metrics.values("exact_match", "answer_f1")
 
-    def score(
-        self, examples: Sequence[Question], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Exact match and F1 by the official rule of SQuAD."""
-        self.wanted(options)
-        said = self._said(examples, done)
-        return scored(examples, score_answers(said, _gold(examples))), said
-
-    def compare(
-        self, other: "Answerer", examples: Sequence[Question], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        self.wanted(options)
-        return compare_answers(self._said(examples, done), other._said(examples, done), _gold(examples))
-
-    def _said(self, examples: Sequence[Question], done: Done) -> list[str]:
+    def measure(self, examples: Sequence[Question], *, done: Done = nobody, **options: Any) -> Measured:
         found = self.best([self.encode(example, None).windows for example in examples])
         done(len(examples))
-        return [spans[0].of(example.context) for spans, example in zip(found, examples, strict=True)]
+        outputs = [spans[0].of(example.context) for spans, example in zip(found, examples, strict=True)]
+        return Measured(answer_metrics(outputs, _gold(examples)), outputs)
 
     def passage(self, example: Any, output: Answered) -> Passage:
         asked, best = self.parse(example), output.answers[0]

@@ -1,6 +1,6 @@
 """Multiple choice: which of several endings follows a context (SWAG; Devlin et al. 2019, section 4.4).
 
-Context and ending are read as a pair of texts, each pair gets one score, and a softmax goes over the endings.
+The model reads context and ending as a pair of texts and scores each pair; a softmax goes over the endings.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,7 +20,7 @@ from jumok.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ChoiceConfig:
-    """The task: one of several endings fits a context."""
+    """The task: choose the ending that fits a context."""
 
     kind: Literal["choice"] = "choice"
 

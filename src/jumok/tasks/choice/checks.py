@@ -1,4 +1,4 @@
-"""The doctor's rules for multiple choice: the position of the right ending, and endings that are the same."""
+"""The doctor's rules for multiple choice: the position of the right ending, and duplicate endings."""
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
@@ -13,16 +13,16 @@ _RARE = 0.2  # of the share that each position would have if all were equally fr
 
 # fmt: off
 _RULES: dict[str, Rule] = {
-    "one_place": ("data.one_label", 0, inf, "the right ending is always at position {places}", "A score would not show"
-        " whether anything was read: shuffle the endings of each example"),
+    "one_place": ("data.one_label", 0, inf, "the right ending is always at position {places}", "A model can score"
+        " well without reading anything: shuffle the endings of each example"),
     "rare": ("data.imbalanced", inf, inf, "right endings at a rare position ({places})", "All positions should be"
         " equally likely: shuffle the endings of each example"),
-    "missing": ("data.missing_label", inf, inf, "positions of the right ending in train that do not occur ({places})",
+    "missing": ("data.missing_label", inf, inf, "positions of the right ending that occur only in train ({places})",
         "All positions should be equally likely: shuffle the endings of each example"),
     "unknown": ("data.unknown_label", 0, inf, "right endings at a position that does not occur in train ({places})",
-        "Check the number of endings of both, and shuffle those of each example"),
-    "twins": ("data.duplicate_endings", 0, 0.1, "choices whose right ending occurs twice", "The two cannot be told"
-        " apart: replace the wrong one by another ending"),
+        "Check the number of endings in both, and shuffle the endings of each example"),
+    "twins": ("data.duplicate_endings", 0, 0.1, "choices whose right ending occurs twice", "The two are"
+        " indistinguishable: replace the wrong one"),
 }
 # fmt: on
 
@@ -31,7 +31,7 @@ class ChoiceChecks(TextChecks):
     things = "choices"
 
     def view(self, example: Choice) -> View:
-        key = (example.context, *sorted(example.endings, key=folded))  # in another order they are the same choice
+        key = (example.context, *sorted(example.endings, key=folded))  # their order does not matter
         texts, answer = (example.context, *example.endings), example.endings[example.gold]
         return View(texts, answer, things="choices", answers="right ending", key=key)
 
@@ -40,12 +40,12 @@ class ChoiceChecks(TextChecks):
 
 
 class Choices(Gold):
-    """The endings of one split, and the places of the right ones."""
+    """The endings of one split, and the positions of the right ones."""
 
     def __init__(self) -> None:
         self._places: Counter[int] = Counter()
         self._endings: Counter[int] = Counter()
-        """how many endings there are to choose from"""
+        """choices by their number of endings"""
         self._first: dict[int, Tally] = {}
         self._twins = Tally()
 

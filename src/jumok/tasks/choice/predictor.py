@@ -1,4 +1,4 @@
-"""Which ending fits: a context and endings in, the probability of each ending out."""
+"""Choose an ending: a context and endings in, the probability of each ending out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,13 +10,13 @@ from jumok import html
 from jumok.engines import Array, Done, Engine, nobody
 from jumok.examples.choices import Choice
 from jumok.score.classification import accuracy_from, accuracy_statistics, perplexity_of, softmax
-from jumok.score.significance import Comparison, Metric, Values, compare, scores_of
-from jumok.tasks.protocol import Note, Predictor, scored
+from jumok.score.significance import Metric, Metrics
+from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.tasks.windows import Beside, LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 Rows = list[list[int]]
-"""of each ending its row"""
+"""one row for each ending"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,15 +26,15 @@ class Chosen:
     text: str
     """the ending"""
     label: int
-    """its number, from 0"""
+    """its index, from 0"""
     probabilities: list[float]
-    """of each ending"""
+    """probability of each ending"""
     windows: int = 1
-    """in how many parts the context was read"""
+    """number of windows that the context was read in"""
     truncated: bool = False
-    """whether a part of context or endings was not read"""
+    """whether a part of context or endings was dropped"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
 
     def _repr_html_(self) -> str:
         shares = {f"ending {i}": p for i, p in enumerate(self.probabilities)}
@@ -42,16 +42,16 @@ class Chosen:
 
 
 def encode_choice(tokenizer: Tokenizer, example: Choice, long_texts: LongTexts) -> Beside[Rows]:
-    """For each window of the context, the row of each ending; endings stay whole, and the context slides.
+    """For each window of the context, a row for each ending, which is read whole in every window.
 
-    An ending that takes more than half of the room is cut there, as everything is that follows it.
+    An ending that takes more than half of the room is truncated there.
     """
     room = long_texts.max_len - len(tokenizer.frame([], []))
     endings = [tokenizer.encode(ending) for ending in example.endings]
     longest = max(map(len, endings))
     cut = longest > room // 2
     if cut:
-        long_texts.parts(longest, room // 2, where=example.where)  # refuses, if that is the rule
+        long_texts.parts(longest, room // 2, where=example.where)  # raises, if the rule is to refuse
         endings = [ending[: room // 2] for ending in endings]
     context = tokenizer.encode(example.context)
     room -= max(map(len, endings))
@@ -86,8 +86,10 @@ class Chooser(Predictor[Choice, Chosen]):
         return replace(example, label=output.label)
 
     def believed(self, examples: Sequence[Sequence[Rows]]) -> list[Array]:
-        """For each example, of which there are windows of rows, the probability of each ending: the mean over windows
-        before probabilities are made of them, over models after."""
+        """The probability of each ending, for examples given as windows of rows.
+
+        Logits are averaged over the windows, probabilities over the models.
+        """
         scores = iter(self.engine.logits([row for windows in examples for rows in windows for row in rows]))
         found = []
         for windows in examples:
@@ -96,32 +98,23 @@ class Chooser(Predictor[Choice, Chosen]):
         return found
 
     def quick(self, examples: Sequence[Choice]) -> dict[str, float]:
-        """Dev scores, without intervals."""
-        found = self._believed(examples)
-        right = np.array([row[example.gold] for row, example in zip(found, examples, strict=True)])
-        statistics = self._statistics(found, examples)
-        return {"perplexity": perplexity_of(right), "accuracy": float(accuracy_from(statistics.sum(axis=0)))}
+        believed = self._believed(examples)
+        right = np.array([row[example.gold] for row, example in zip(believed, examples, strict=True)])
+        return {"perplexity": perplexity_of(right), **self._metrics(believed, examples).values()}
 
-    def score(
-        self, examples: Sequence[Choice], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        self.wanted(options)
-        found = self._believed(examples)
+    def measure(self, examples: Sequence[Choice], *, done: Done = nobody, **options: Any) -> Measured:
+        believed = self._believed(examples)
         done(len(examples))
-        metric = Metric("accuracy", self._statistics(found, examples), accuracy_from)
-        outputs = [example.endings[int(row.argmax())] for example, row in zip(examples, found, strict=True)]
-        return scored(examples, scores_of([metric], rule="endings")), outputs
-
-    def compare(
-        self, other: "Chooser", examples: Sequence[Choice], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        self.wanted(options)
-        ours, theirs = (chooser._statistics(chooser._believed(examples), examples) for chooser in (self, other))
-        done(2 * len(examples))
-        return [compare(ours, theirs, accuracy_from, metric="accuracy")]
+        outputs = [example.endings[int(row.argmax())] for example, row in zip(examples, believed, strict=True)]
+        return Measured(self._metrics(believed, examples), outputs)
 
     def _believed(self, examples: Sequence[Choice]) -> list[Array]:
         return self.believed([self.encode(example, None).windows for example in examples])
 
-    def _statistics(self, believed: Sequence[Array], examples: Sequence[Choice]) -> Values:
-        return accuracy_statistics([int(row.argmax()) for row in believed], [example.gold for example in examples])
+    def _metrics(self, believed: Sequence[Array], examples: Sequence[Choice]) -> Metrics:
+        return choice_metrics([int(row.argmax()) for row in believed], [example.gold for example in examples])
+
+
+def choice_metrics(predicted: Sequence[int], gold: Sequence[int]) -> Metrics:
+    """`accuracy` of the chosen endings."""
+    return Metrics((Metric("accuracy", accuracy_statistics(predicted, gold), accuracy_from),), rule="endings")

@@ -1,8 +1,7 @@
-"""Learning to choose: batches, loss and evaluation for the training loop."""
+"""Train multiple choice: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices, shuffled_batches
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
 from jumok.engines.torch import TorchEngine
@@ -18,10 +18,9 @@ from jumok.errors import DataError
 from jumok.examples.choices import Choice
 from jumok.models.bert_heads import BertClassifier
 from jumok.models.rnn import RnnClassifier
-from jumok.score.classification import accuracy_from, accuracy_statistics
-from jumok.tasks.choice.predictor import Chooser, encode_choice
+from jumok.tasks.choice.predictor import Chooser, choice_metrics, encode_choice
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_long, text_tokenizer
+from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.windows import LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
@@ -29,51 +28,39 @@ from jumok.train.loop import Loss
 AnyChooser = BertClassifier | RnnClassifier
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "ChoiceTask":
-    train, dev, test = read_splits(recipe, fresh=fresh)
-    tokenizer = text_tokenizer(recipe, train, lambda example: [example.context, *example.endings], "choices", cache)
-    long_texts = LongTexts.of(recipe.data)
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "ChoiceTask":
+    def texts_of(example: Choice) -> list[str]:
+        return [example.context, *example.endings]
+
+    prepared = Preparation.of(recipe, cache, read_splits(recipe, fresh=fresh), texts_of, "choices")
 
     def write() -> Recorded:
-        n = next((len(example.endings) for example in train), 0)
+        n = next((len(example.endings) for example in prepared.train), 0)
         facts: dict[str, Any] = {"n_endings": n}
-        rows = encode_choices(train, tokenizer, long_texts, facts)
-        return Recorded(rows, (*ending_fields(n), "label"), max(tokenizer.vocab_size, n), facts)
+        rows = encode_choices(prepared.train, prepared.tokenizer, prepared.long_texts, facts)
+        return Recorded(rows, (*ending_fields(n), "label"), max(prepared.tokenizer.vocab_size, n), facts)
 
-    shards = prepare_shards(cache, ["choices", train.fingerprint(), tokenizer.sha256, *long_texts.key], write)
-    refuse_long(long_texts, [*dev, *test], lambda example: encode_choice(tokenizer, example, long_texts))
-    return ChoiceTask(
-        n_endings=shards.facts["n_endings"],
-        train=shards,
-        dev=dev,
-        tokenizer=tokenizer,
-        long_texts=long_texts,
-        language=recipe.data.language,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    shards = prepared.shards("choices", write)
+    prepared.refuse_long(encode_choice)
+    return ChoiceTask(n_endings=shards.facts["n_endings"], **prepared.arguments(shards))
 
 
 def encode_choices(
     corpus: Corpus[Choice], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The rows of all endings of every window, and which is right."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "cut": 0}
+    """The rows of all endings of every window, and the index of the right one."""
+    facts |= {"cut": 0}
     n = 0
-    for example in corpus:
+    for example in counted(corpus, facts):
         n = n or len(example.endings)
         if len(example.endings) != n:
-            hint = f"{n}, as many as the others"
+            hint = f"give every example {n} endings, as the first one has"
             raise DataError(f"{len(example.endings)} endings", where=example.where, hint=hint, code="data.endings")
         found = encode_choice(tokenizer, example, long_texts)
-        facts["read"] += 1
         facts["long"] += found.long
         facts["cut"] += found.cut
         for rows in found.windows:
             yield *rows, [example.gold]
-    if not facts["read"]:
-        hint = "at least one example to train on"
-        raise DataError("empty corpus: no example", where=corpus.name, hint=hint, code="data.empty")
 
 
 def ending_fields(n: int) -> list[str]:
@@ -83,7 +70,7 @@ def ending_fields(n: int) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class Batch(OnPage):
     page: Page
-    """B x E rows, the endings of an example side by side"""
+    """B x E rows: the endings of an example follow each other"""
     labels: Tensor
     count: int
 
@@ -100,7 +87,7 @@ class ChoiceTask(OneTextTask[Choice]):
 
     @property
     def facts(self) -> WindowedFacts:
-        return self.windowed_facts()
+        return self.windowed_facts(WindowedFacts)
 
     def notes(self) -> list[str]:
         return [*super().notes(), *self.notes_of_cut("endings")]
@@ -126,7 +113,7 @@ class ChoiceTask(OneTextTask[Choice]):
         return Chooser(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Choice]) -> dict[str, dict[str, float]]:
-        """What the place where the right ending most often stands would score."""
+        """Scores of always choosing the index that is most often right."""
         places = [int(self.train.fields["label"][i][0]) for i in range(len(self.train))]
-        said, gold = [int(np.bincount(places).argmax())] * len(examples), [example.gold for example in examples]
-        return {"majority": {"accuracy": float(accuracy_from(accuracy_statistics(said, gold).sum(axis=0)))}}
+        majority = [int(np.bincount(places).argmax())] * len(examples)
+        return {"majority": choice_metrics(majority, [example.gold for example in examples]).values()}

@@ -1,6 +1,6 @@
 """Classification: a text, or a pair of texts, gets a class, several labels, or a number.
 
-A recurrent network or BERT has an output for each label; GPT writes the label after the text (verbal.py).
+A recurrent network or BERT has one output per label; GPT writes the label after the text (verbal.py).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,34 +28,34 @@ METRICS: dict[Predicts, tuple[str, ...]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationConfig:
-    """The task: a text, or a pair of texts, gets a label."""
+    """The task: classify a text or a pair of texts."""
 
     kind: Literal["classification"] = "classification"
     predicts: Predicts = "class"
-    """one class, several labels (data.separator stands between them), or a number"""
+    """one class, several labels (separated by data.separator), or a number"""
     label_smoothing: Share = 0.0
     class_weights: Literal["none", "balanced"] | dict[str, Positive] = "none"
-    """what a text that has a label counts for in the loss: all the same, the rarer the more, or what is given here"""
+    """weights of the labels in the loss: all equal, higher for rare labels, or as given here"""
     text_loss: Share = 0.5
-    """model.kind = "gpt", which writes the label after the text: what the text itself counts for in the loss"""
+    """model.kind = "gpt", which writes the label after the text: weight of the text itself in the loss"""
 
     def __post_init__(self) -> None:
         if self.predicts == "number" and (self.label_smoothing or self.class_weights != "none"):
-            raise ValueError("label_smoothing and class_weights are for labels, not for numbers")
+            raise ValueError("label_smoothing and class_weights apply to labels, not to numbers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassificationFacts(WindowedFacts):
-    """What a classifier has to remember."""
+    """Facts that a classifier needs for prediction."""
 
     pair: bool | None = None
-    """whether it was trained on pairs of texts; a model from elsewhere does not say"""
+    """whether it was trained on pairs of texts; None for an imported model"""
     separator: str = "|"
-    """stands between several labels"""
+    """between several labels"""
     temperature: Positive = 1.0
-    """what its outputs were divided by after training, so that it is as sure as it is right; part of its weights"""
+    """calibration: its outputs were divided by this after training; already part of the weights"""
     longest: Count | None = None
-    """pieces of the longest row of the training data"""
+    """length of the longest row of the training data, in tokens"""
 
 
 class ClassificationKind(TaskKind):
@@ -76,9 +76,9 @@ class ClassificationKind(TaskKind):
         if recipe.model.kind != "gpt":
             return
         if task.predicts != "class":
-            yield 'model.kind = "gpt" writes the label after the text: task.predicts = "class" only'
+            yield 'model.kind = "gpt" needs task.predicts = "class": it writes the label after the text'
         if task.label_smoothing or task.class_weights != "none":
-            yield 'model.kind = "gpt" writes the label: it has no label_smoothing and no class_weights'
+            yield 'model.kind = "gpt" supports neither label_smoothing nor class_weights: it writes the label'
 
     def head(self, config: Mapping[str, Any], facts: ClassificationFacts) -> Head:
         return Head(asks="text", n_labels=1 if config.get("predicts") == "number" else len(facts.labels))
@@ -87,7 +87,7 @@ class ClassificationKind(TaskKind):
         return config.get("predicts") != "number"
 
     def does(self, facts: ClassificationFacts) -> str:
-        return f"to tell {', '.join(facts.labels)} apart" if facts.labels else "to predict a number"
+        return f"to classify texts as {', '.join(facts.labels)}" if facts.labels else "to predict a number"
 
     def checks(self, config: ClassificationConfig, data: Any) -> Checks:
         from jumok.tasks.classification.checks import ClassificationChecks

@@ -15,30 +15,30 @@ from jumok.tasks.checks import Gold, TextChecks, View
 from jumok.tasks.label_checks import Labels, examine_predictions, unknown_in_setting
 from jumok.tasks.targets import split_labels
 
-_MUCH = 0.2  # of the range of nine of ten numbers: two that are farther apart contradict each other
-_FAR = 10  # such ranges away from the others
+_MUCH = 0.2  # of the range of the middle 90 %: numbers farther apart contradict each other
+_FAR = 10  # such ranges away from the others, a number is an outlier
 _STEPS = 5
-_ENOUGH = 30  # numbers that tell the scale of a split
+_ENOUGH = 30  # numbers that show the scale of a split
 _OTHER_SCALE = 0.4  # of the usual spread, or one over it
 _ANSWERS = {"class": "label", "labels": "set of labels", "number": "number"}
 
 # fmt: off
 _RULES: dict[str, Rule] = {
     "none": ("data.not_a_number", 0, 0, "labels that are not numbers", "Training refuses them: write each as a number"
-        " with a decimal point, such as 2.5, or leave it out (data.skip_labels)"),
+        " with a decimal point, such as 2.5, or skip it (data.skip_labels)"),
     "not_finite": ("data.not_a_number", 0, 0, "labels that are NaN or infinite", "Training refuses them, because a"
-        " single one would turn every weight into NaN: correct them, or leave them out (data.skip_labels)"),
+        " single one would turn every weight into NaN: correct them, or skip them (data.skip_labels)"),
     "one_value": ("data.one_label", 0, 0, "{low} is the only number", "There is nothing to predict: check that the"
         " right column is the label (data.label)"),
     "outside": ("data.out_of_range", 0, 0.05, "numbers outside the range of train, which is {low} to {high}", "A model"
-        " hardly predicts what it has never seen: check whether they are wrong or on another scale, or add some to"
-        " train"),
+        " rarely predicts numbers it has never seen: check whether they are wrong or on another scale, or add some"
+        " to train"),
     "scale": ("data.out_of_range", 0, inf, "numbers that seem to be on another scale (90 % are from {low} to {high}, in"
         " train from {train_low} to {train_high})", "Use one scale, or split the data again"),
     "far": ("data.out_of_range", 0, inf, "outliers (90 % of the numbers are from {low} to {high})", "A single one can"
         " dominate the loss: check that it is right"),
     "differ": ("data.contradiction", 0.01, 0.1, "{things} that occur earlier in the split with a number more than"
-        " {much} away", "A model can learn only one of the two: decide which is right, or leave both out"),
+        " {much} away", "A model can learn only one of the two: decide which is right, or remove both"),
     "differ_a_little": ("data.duplicate", 0.1, inf, "{things} that occur earlier in the split with a number at most"
         " {much} away", "They count more than others: keep one of each, with the mean of their numbers"),
 }
@@ -85,7 +85,7 @@ class ClassificationChecks(TextChecks):
 
 
 def gold_labels(example: Labelled, separator: str | None) -> list[str]:
-    """One label, or all of a text that may have several."""
+    """The label, or all labels of a text that may have several."""
     return [example.gold.strip()] if separator is None else split_labels(example.gold, separator)
 
 
@@ -97,7 +97,7 @@ def examine_outputs(
     *,
     separator: str | None = None,
 ) -> list[Finding]:
-    """`separator` stands between the labels of a text that may have several."""
+    """Findings on the outputs; `separator` separates the labels of a text that may have several."""
     return examine_predictions(
         examples,
         outputs,
@@ -114,13 +114,13 @@ class Numbers(Gold):
     def __init__(self) -> None:
         self._values = array("d")
         self._tallies: dict[str, Tally] = defaultdict(Tally)
-        # The lowest and the highest: which of them are outside the range of train is known only at the end.
+        # The lowest and the highest numbers: the range of train is compared only at the end.
         self._extremes: dict[int, list[tuple[float, str]]] = {-1: [], 1: []}
         self._gaps: list[tuple[float, str]] = []
-        """how far a number is from an earlier one of the same text, and the example"""
+        """distance of a number from the nearest earlier one of the same text, and the example"""
         self._things = ""
         self.much = 0.0
-        """two numbers farther apart than this contradict each other; known when all have been added"""
+        """numbers farther apart than this contradict each other; known once all have been added"""
 
     def add(self, row: Labelled) -> float | None:
         value = number_of(row.gold)

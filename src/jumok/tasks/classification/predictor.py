@@ -1,4 +1,4 @@
-"""A trained classifier: texts, or pairs of texts, in; a class, several labels or a number out."""
+"""Classify: a text or a pair of texts in; a class, several labels or a number out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,7 +14,7 @@ from jumok.examples.labelled import Labelled
 from jumok.score.classification import calibration_error, perplexity_of
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import ClassificationFacts
-from jumok.tasks.protocol import Attention, Note, Predictor, answered, plain, scored
+from jumok.tasks.protocol import Attention, Measured, Note, Predictor, answered, plain
 from jumok.tasks.targets import Classes, Numbers, Targets
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -22,32 +22,32 @@ from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClassifyOptions:
-    """What can be asked beside the text."""
+    """Options of prediction."""
 
     words: bool = False
-    """how much each word counted, of a model that attends to them"""
+    """return the attention on each word, if the model has attention"""
 
 
 @dataclass(frozen=True, slots=True)
 class Classified:
-    """The label of one text."""
+    """The prediction for one text."""
 
     text: str
-    """the class, the labels with the separator between them, or the number"""
+    """the class, the labels joined by the separator, or the number"""
     probability: float | None = None
-    """of the class"""
+    """probability of the class"""
     probabilities: dict[str, float] = field(default_factory=dict)
-    """of each label"""
+    """probability of each label"""
     value: float | None = None
     """the number"""
     words: list[tuple[str, float]] | None = None
-    """the words of the text with their share of the attention, if it was asked for and the text fits into one window"""
+    """words with their share of the attention, if the option is set and the text fits into one window"""
     windows: int = 1
-    """in how many parts the text was read"""
+    """number of windows that the text was read in"""
     truncated: bool = False
-    """whether only its beginning was"""
+    """whether only its beginning was read"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
 
     def _repr_html_(self) -> str:
         said = html.line(self.text or "no label")
@@ -63,7 +63,7 @@ def encode_text(tokenizer: Tokenizer, example: Labelled, long_texts: LongTexts) 
 def encode_prompt(
     tokenizer: Tokenizer, example: Labelled, labels: Sequence[Sequence[int]], long_texts: LongTexts
 ) -> Framed:
-    """For GPT: the windows of a text, with the second text of a pair on a new line, and room for the longest label."""
+    """For GPT: windows that leave room for the longest label; the second text of a pair starts on a new line."""
     room = long_texts.max_len - max(map(len, labels))
     text, pair = tokenizer.encode(example.text), [] if example.pair is None else tokenizer.encode(f"\n{example.pair}")
     parts = long_texts.pair_parts(len(text), len(pair), room, where=example.where)
@@ -72,13 +72,13 @@ def encode_prompt(
 
 
 def label_ids(tokenizer: Tokenizer, labels: Sequence[str]) -> list[list[int]]:
-    """For GPT: each label on a line of its own, and its end, without which 1 would be the beginning of 10."""
+    """For GPT: each label on a new line, with an end token, without which 1 would be a prefix of 10."""
     found: dict[tuple[int, ...], str] = {}
     for label in labels:
         other = found.setdefault((*tokenizer.encode(f"\n{label}"), tokenizer.end_id), label)
         if other != label:
-            what = f"the labels {other!r} and {label!r} are the same to the vocabulary, so a model cannot write both"
-            hint = "labels that differ in what the vocabulary knows and does not fold"
+            what = f"the labels {other!r} and {label!r} have the same tokens, so the model cannot tell them apart"
+            hint = "rename one of them, or use a vocabulary that tells them apart"
             raise DataError(what, hint=hint, code="data.same_labels")
     return [*map(list, found)]
 
@@ -90,38 +90,38 @@ class Classifier(Predictor[Labelled, Classified]):
     options = ClassifyOptions
 
     def __init__(self, engine: Engine, tokenizers: Tokenizers, targets: Targets, facts: ClassificationFacts) -> None:
-        """`targets` are what the model's outputs mean, which differs during training: there, numbers are scaled."""
+        """`targets` interprets the model's outputs; during training, numbers are standardised."""
         self.engine, self.tokenizers, self.targets, self.facts = engine, tokenizers, targets, facts
         self.labels = targets.labels
         self.pair = facts.pair
         self.long_texts = facts.rule(engine.longest)
         self.label_ids = label_ids(self.tokenizer, self.labels) if engine.kind == "gpt" else None
-        """what GPT may write"""
+        """what GPT may generate"""
 
     def parse(self, given: Any, where: str = "") -> Labelled:
-        """In a line, a tab separates the two texts of a pair; where there are no pairs it is white space."""
+        """In a line, a tab separates the two texts of a pair; a model of single texts reads it as white space."""
         if not isinstance(given, str) or self.pair is None:
             return super().parse(given, where)
         if not self.pair:
             return Labelled(given, where=where)
         texts = given.split("\t")
         if len(texts) == 1:
-            what = f"the model judges pairs of texts, and this is one: {given[:60]!r}"
-            raise InputError(what, where=where, hint="two texts with a tab between them", code="input.pair")
+            what = f"the model takes pairs of texts, but this is a single text: {given[:60]!r}"
+            raise InputError(what, where=where, hint="separate two texts with a tab", code="input.pair")
         if len(texts) > 2:
-            what = f"{len(texts)} texts or columns with tabs between them: {given[:60]!r}"
-            hint = "two texts with one tab between them, without a label or other columns"
+            what = f"{len(texts)} columns instead of two: {given[:60]!r}"
+            hint = "separate two texts with one tab, without a label or other columns"
             raise InputError(what, where=where, hint=hint, code="input.columns")
         return Labelled(texts[0], texts[1], None, where)
 
     def encode(self, example: Labelled, options: Any) -> Framed:
         if self.pair and example.pair is None:
-            hint = "data.pair, the column of the second text"
-            what = "the model judges pairs of texts, and this is one"
+            hint = "set data.pair to the column of the second text"
+            what = "the model takes pairs of texts, but this is a single text"
             raise DataError(what, where=example.where, hint=hint, code="input.pair")
         if self.pair is False and example.pair is not None:
-            what = "the model judges single texts, and this is a pair"
-            raise DataError(what, where=example.where, hint="one text", code="input.pair")
+            what = "the model takes single texts, but this is a pair"
+            raise DataError(what, where=example.where, hint="pass a single text", code="input.pair")
         if self.label_ids is not None:
             return encode_prompt(self.tokenizer, example, self.label_ids, self.long_texts)
         return encode_text(self.tokenizer, example, self.long_texts)
@@ -135,70 +135,69 @@ class Classifier(Predictor[Labelled, Classified]):
             yield self._said(row, found, of_words)
 
     def completed(self, example: Labelled, output: Classified) -> Labelled:
-        """The separator alone stands for no label at all."""
+        """No label at all is written as the separator alone."""
         return replace(example, label=output.text or self.facts.separator)
 
     def believed(self, examples: Sequence[Labelled], *, done: Done = nobody) -> Values:
-        """[n, width]: probabilities, or the numbers themselves."""
+        """[n, width]: probabilities of the labels, or the predicted numbers."""
         return self._believed([self.encode(example, None) for example in examples], done)
 
     def quick(self, examples: Sequence[Labelled]) -> dict[str, float]:
-        """Dev scores without intervals, and the perplexity of labels."""
         believed, gold = self.believed(examples), self.targets.gold(examples)
-        scores = self.targets.quick(self.targets.decided(believed), gold)
+        scores = self.targets.metrics(self.targets.decided(believed), gold).values()
         if isinstance(self.targets, Numbers):
             return scores
         one = isinstance(self.targets, Classes)
         right = believed[np.arange(len(gold)), gold] if one else np.where(gold, believed, 1 - believed)
         return {"perplexity": perplexity_of(right), **scores}
 
-    def score(
-        self, examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Scores with intervals, how well calibrated the probabilities are, and the lines of the outputs."""
-        self.wanted(options)
+    def measure(self, examples: Sequence[Labelled], *, done: Done = nobody, **options: Any) -> Measured:
         gold = self.targets.gold(examples)
         believed = self.believed(examples, done=done)
-        result = scored(examples, self.targets.score(self.targets.decided(believed), gold))
+        metrics = self.targets.metrics(self.targets.decided(believed), gold, by_label=True)
+        more = {}
         if not isinstance(self.targets, Numbers):
             calibrated = {"calibration_error": believed}
             if self.facts.temperature != 1.0:
                 calibrated["calibration_error_before"] = self.targets.heated(believed, 1 / self.facts.temperature)
             for name, probabilities in calibrated.items():
                 sure, right = self.targets.surety(probabilities, gold)
-                result[name] = round(calibration_error(sure.tolist(), right.tolist()), 4)
-        return result, [*map(self._line, believed)]
+                more[name] = round(calibration_error(sure.tolist(), right.tolist()), 4)
+        return Measured(metrics, [*map(self._line, believed)], more)
 
     def compare(
         self, other: "Classifier", examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
     ) -> list[Comparison]:
-        self.wanted(options)
+        self.require_comparable(other, examples)
+        # The examples separate several labels as the data of this model does.
+        other = Classifier(other.engine, other.tokenizers, self.targets, other.facts)
+        return super().compare(other, examples, done=done, **options)
+
+    def require_comparable(self, other: "Classifier", examples: Sequence[Labelled]) -> None:
         if type(self.targets) is not type(other.targets):
-            hint = "two runs with the same task.predicts"
+            hint = "compare two runs with the same task.predicts"
             raise InputError("the runs predict different things", hint=hint, code="input.different_runs")
         if self.labels != other.labels:
             what = f"the runs have different labels: {', '.join(self.labels)} and {', '.join(other.labels)}"
-            raise InputError(what, hint="two runs with the same labels", code="input.different_runs")
-        ours, theirs = (c.targets.decided(c.believed(examples, done=done)) for c in (self, other))
-        return self.targets.compare(ours, theirs, self.targets.gold(examples))
+            raise InputError(what, hint="compare two runs with the same labels", code="input.different_runs")
 
     def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
-        """While the first window is read: `self`, every layer and head of a Transformer, or `pool`, the one row by
-        which a recurrent network weighs its states."""
+        """Attention in the first window: `self`, every layer and head of a Transformer, or `pool`, the weights that a
+        recurrent network pools its states with."""
         row = self.encode(self.parse(example), None).rows[0]
         found = self.engine.attention(row)
         if not found:
             return super().attention(example, output)
-        pieces = self.tokenizer.pieces([self.tokenizer.start_id, *row] if self.engine.kind == "gpt" else row)
-        return {name: Attention(pieces if name == "self" else [""], pieces, maps) for name, maps in found.items()}
+        tokens = self.tokenizer.pieces([self.tokenizer.start_id, *row] if self.engine.kind == "gpt" else row)
+        return {name: Attention(tokens if name == "self" else [""], tokens, maps) for name, maps in found.items()}
 
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
-        """The words of a text, the darker the more they counted."""
+        """Draw the words of a text, shaded by their attention."""
         from jumok.picture import draw_words
 
         if output is not None:
-            what = "a classifier writes no text that could be aligned"
-            raise InputError(what, where="--output", hint="no --output", code="input.no_output")
+            what = "a classifier generates no text to align"
+            raise InputError(what, where="--output", hint="remove --output", code="input.no_output")
         (found,) = answered(self.predict(example, words=True))
         if not found.words:
             return super().draw_attention(example, picture)
@@ -208,8 +207,8 @@ class Classifier(Predictor[Labelled, Classified]):
         return {"input": example, **plain(found)}
 
     def _believed(self, read: Sequence[Framed], done: Done) -> Values:
-        """The windows of a text are averaged before probabilities are made of them, so that a temperature changes no
-        decision; the models of an ensemble after."""
+        """Average outputs over the windows of a text, so that a temperature changes no decision, and probabilities over
+        the models of an ensemble."""
         rows = [row for framed in read for row in framed.rows]
         if not rows:
             return np.zeros((0, self.targets.width))
@@ -225,9 +224,10 @@ class Classifier(Predictor[Labelled, Classified]):
 
     def _said(self, row: Values, found: Framed, words: list[tuple[str, float]] | None) -> Classified:
         notes = self.long_texts.notes(found.long)
-        if self.facts.longest and self.engine.kind == "rnn" and max(map(len, found.rows)) > self.facts.longest:
-            least = f"texts of more than {self.facts.longest} pieces, longer than all of the training data"
-            notes.append(Note("text.longer_than_training", f"{least}: the output may be poor"))
+        longest = self.facts.longest
+        if longest and self.engine.kind == "rnn" and max(map(len, found.rows)) > longest:
+            text = f"texts of more than {longest} tokens, longer than any in training: the output may be poor"
+            notes.append(Note("text.longer_than_training", text))
         number = isinstance(self.targets, Numbers)
         return Classified(
             self._line(row),
@@ -241,30 +241,30 @@ class Classifier(Predictor[Labelled, Classified]):
         )
 
     def _line(self, row: Values) -> str:
-        """What a line of output says."""
+        """The line of output."""
         match self.targets:
             case Numbers():
                 return f"{row[0]:.7g}"
             case Classes():
                 return self.labels[int(row.argmax())]
-        yes = self.targets.decided(row[None])[0]
-        return self.facts.separator.join(label for label, is_said in zip(self.labels, yes, strict=True) if is_said)
+        decided = self.targets.decided(row[None])[0]
+        return self.facts.separator.join(label for label, has in zip(self.labels, decided, strict=True) if has)
 
     def _words(self, examples: Sequence[Labelled], read: Sequence[Framed]) -> Sequence[list[tuple[str, float]] | None]:
-        """The words of each text with the attention of their pieces; None for a text that is too long."""
+        """The words of each text with their attention; None for a text of several windows."""
         whole = [i for i, framed in enumerate(read) if not framed.long]
         weights = self.engine.focus([read[i].rows[0] for i in whole]) if whole else None
         found: list[list[tuple[str, float]] | None] = [None] * len(read)
         if weights is not None:
-            for i, of_pieces in zip(whole, weights, strict=True):
-                found[i] = attended_words(self.tokenizer, examples[i], of_pieces)
+            for i, of_tokens in zip(whole, weights, strict=True):
+                found[i] = attended_words(self.tokenizer, examples[i], of_tokens)
         return found
 
 
 def attended_words(tokenizer: Tokenizer, example: Labelled, weights: Array) -> list[tuple[str, float]]:
-    """Words split at white space, each with the attention of its pieces together."""
+    """Words split at white space, each with the summed attention of its tokens."""
     found: list[tuple[str, float]] = []
-    first = len(tokenizer.frame([])) - 1  # what begins a text belongs to no word, nor does what ends it
+    first = len(tokenizer.frame([])) - 1  # special tokens belong to no word
     for text in (example.text, example.pair or ""):
         words, starts, at = text.split(), [], 0
         for word in words:
@@ -281,14 +281,14 @@ def attended_words(tokenizer: Tokenizer, example: Labelled, weights: Array) -> l
 
 
 def _by_text(done: Done, n_rows: int, n_texts: int) -> Done:
-    """Tells `done` of texts when it is told of their rows: as large a share of them, and all in the end."""
-    rows, told = 0, 0
+    """A `done` for rows that reports the same share of the texts, and all of them at the end."""
+    rows, reported = 0, 0
 
-    def tell(n: int) -> None:
-        nonlocal rows, told
+    def report(n: int) -> None:
+        nonlocal rows, reported
         rows += n
         texts = rows * n_texts // n_rows
-        done(texts - told)
-        told = texts
+        done(texts - reported)
+        reported = texts
 
-    return tell
+    return report

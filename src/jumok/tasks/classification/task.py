@@ -1,10 +1,9 @@
-"""Learning to classify: batches, loss and evaluation for the training loop."""
+"""Train classification: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
 from jumok.data.shards import Shards
@@ -25,7 +25,7 @@ from jumok.tasks.classification import ClassificationConfig, ClassificationFacts
 from jumok.tasks.classification.predictor import Classifier, encode_prompt, encode_text, label_ids
 from jumok.tasks.classification.verbal import VerbalTask, encode_prompts
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_long, text_tokenizer
+from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.targets import Classes, Numbers, Several, Targets, learn_targets, targets_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
@@ -33,16 +33,15 @@ from jumok.train.loop import Loss
 
 ReadingClassifier = RnnClassifier | BertClassifier
 FLOAT_BITS = 2**32
-"""how many ids the bits of a number may be"""
+"""number of ids that the bits of a number can be"""
 ENOUGH = 30
-"""dev texts from which a temperature can be told; one from fewer made other texts worse"""
+"""dev texts that a temperature needs; with fewer, calibration got worse on other texts"""
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "ClassificationTask | VerbalTask":
-    train, dev, test = read_splits(recipe, fresh=fresh)
-    tokenizer = text_tokenizer(recipe, train, texts_of, "labelled", cache)
-    config, long_texts = recipe.task, LongTexts.of(recipe.data)
-    separator = getattr(recipe.data, "separator", "|")
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "ClassificationTask | VerbalTask":
+    prepared = Preparation.of(recipe, cache, read_splits(recipe, fresh=fresh), texts_of, "labelled")
+    train, tokenizer, long_texts = prepared.train, prepared.tokenizer, prepared.long_texts
+    config, separator = recipe.task, getattr(recipe.data, "separator", "|")
     verbal = recipe.model.kind == "gpt"
 
     def write() -> Recorded:
@@ -56,30 +55,18 @@ def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "Classificati
         largest = FLOAT_BITS if isinstance(targets, Numbers) else max(tokenizer.vocab_size, targets.width)
         return Recorded(rows, ("text", "label"), largest, facts)
 
-    key = [train.fingerprint(), tokenizer.sha256, *long_texts.key, config.predicts, separator]
-    shards = prepare_shards(cache, ["verbal" if verbal else "labelled", *key], write)
+    shards = prepared.shards("verbal" if verbal else "labelled", write, config.predicts, separator)
     targets = read_targets(config, shards.facts, separator)
     if fresh:
-        targets.gold([*dev, *test])  # an unknown label is an error before the training, not after it
-    held: dict[str, Any] = {
-        "config": config,
-        "targets": targets,
-        "labels": targets.labels,
-        "pair": dev[0].pair is not None,
-        "train": shards,
-        "dev": dev,
-        "tokenizer": tokenizer,
-        "long_texts": long_texts,
-        "language": recipe.data.language,
-        "batch_tokens": recipe.train.batch_tokens,
-        "seed": recipe.seed,
-    }
+        targets.gold(prepared.held_out)  # report unknown labels before training
+    arguments = {"config": config, "targets": targets, "labels": targets.labels, **prepared.arguments(shards)}
+    arguments["pair"] = prepared.dev[0].pair is not None
     if verbal:
         labels = label_ids(tokenizer, targets.labels)
-        refuse_long(long_texts, [*dev, *test], lambda example: encode_prompt(tokenizer, example, labels, long_texts))
-        return VerbalTask(**held)
-    refuse_long(long_texts, [*dev, *test], lambda example: encode_text(tokenizer, example, long_texts))
-    return ClassificationTask(**held, weights=label_weights(config, targets, shards))
+        prepared.refuse_long(lambda _, example, rule: encode_prompt(tokenizer, example, labels, rule))
+        return VerbalTask(**arguments)
+    prepared.refuse_long(encode_text)
+    return ClassificationTask(**arguments, weights=label_weights(config, targets, shards))
 
 
 def texts_of(example: Labelled) -> list[str]:
@@ -87,7 +74,7 @@ def texts_of(example: Labelled) -> list[str]:
 
 
 def stored_targets(targets: Targets) -> dict[str, Any]:
-    """What was learned of the labels, for the facts of the shards."""
+    """The targets as facts of the shards."""
     if isinstance(targets, Numbers):
         return {"mean": targets.mean, "deviation": targets.deviation}
     return {"labels": targets.labels}
@@ -101,8 +88,6 @@ def read_targets(config: ClassificationConfig, facts: dict[str, Any], separator:
 
 @dataclass(frozen=True, slots=True)
 class Batch(OnPage):
-    """What is read, and what is to be said of it."""
-
     page: Page
     targets: Tensor
     count: int
@@ -111,10 +96,9 @@ class Batch(OnPage):
 def encode_labelled(
     corpus: Corpus[Labelled], tokenizer: Tokenizer, targets: Targets, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Ids and label of every window that is to be trained on; `facts` counts what is left out, and long texts."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "longest": 0}
-    for example in corpus:
-        facts["read"] += 1
+    """Ids and label of every window; `facts` counts empty and long texts, and has the length of the longest row."""
+    facts |= {"longest": 0}
+    for example in counted(corpus, facts):
         if not example.text.strip() and not (example.pair or "").strip():
             facts["empty"] += 1
             continue
@@ -123,20 +107,16 @@ def encode_labelled(
         for row in framed.rows:
             facts["longest"] = max(facts["longest"], len(row))
             yield row, targets.stored(example)
-    if facts["read"] == facts["empty"]:
-        counts = f"{facts['read']} texts read, {facts['empty']} empty"
-        hint = "at least one text to train on"
-        raise DataError(f"empty corpus: {counts}", where=corpus.name, hint=hint, code="data.empty")
 
 
 def label_weights(config: ClassificationConfig, targets: Targets, train: Shards) -> list[float] | None:
-    """What each label counts for in the loss, if not all the same."""
+    """The weight of each label in the loss; None if all weigh the same."""
     if config.class_weights == "none":
         return None
     if isinstance(config.class_weights, dict):
         if unknown := config.class_weights.keys() - set(targets.labels):
-            hint = f"labels of the training data: {', '.join(targets.labels)}"
-            what = f"no label {', '.join(sorted(unknown))}"
+            hint = f"use labels of the training data: {', '.join(targets.labels)}"
+            what = f"unknown label {', '.join(sorted(unknown))}"
             raise DataError(what, where="task.class_weights", hint=hint, code="data.unknown_label")
         return [config.class_weights.get(label, 1.0) for label in targets.labels]
     counts = np.bincount(train.fields["label"].tokens.astype(np.int64), minlength=targets.width)
@@ -161,8 +141,7 @@ class ClassificationTask(OneTextTask[Labelled]):
     def facts(self) -> ClassificationFacts:
         separator = self.targets.separator if isinstance(self.targets, Several) else "|"
         longest = self.train.facts["longest"]
-        found = self.windowed_facts(kind=ClassificationFacts, pair=self.pair, separator=separator, longest=longest)
-        return cast(ClassificationFacts, found)
+        return self.windowed_facts(ClassificationFacts, pair=self.pair, separator=separator, longest=longest)
 
     def batch(self, examples: Indices) -> Batch:
         text, label = self.train.fields["text"], self.train.fields["label"]
@@ -182,9 +161,9 @@ class ClassificationTask(OneTextTask[Labelled]):
         return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
 
     def calibrated(self, predictor: Classifier, dev: Sequence[Labelled]) -> dict[str, Any]:
-        """The temperature by which the model is as sure as it is right (Guo et al. 2017).
+        """The temperature that calibrates the model (Guo et al. 2017).
 
-        A model that is always right on dev could be ever more sure of itself, and is left as it is.
+        A model without errors on dev has no best temperature, and is left unchanged.
         """
         if len(dev) < ENOUGH:
             return {}
@@ -195,13 +174,13 @@ class ClassificationTask(OneTextTask[Labelled]):
         return {} if temperature is None else {"temperature": temperature}
 
     def final_weights(self, weights: dict[str, Tensor], facts: ClassificationFacts) -> dict[str, Tensor]:
-        """With the temperature, or the scale of numbers, in the output layer: the model means the same everywhere."""
+        """Fold the temperature, or the scale of numbers, into the output layer: other programs need not know them."""
         if isinstance(self.targets, Numbers):
             return scaled_output(weights, self.targets.deviation, self.targets.mean)
         return weights if facts.temperature == 1.0 else scaled_output(weights, 1 / facts.temperature)
 
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """What the most frequent label, or the mean, a bag of words and, of pairs, what they share would score."""
+        """Scores of the most frequent label or the mean, of a bag of words and, for pairs, of their overlap."""
         rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
         gold = self.targets.gold(examples)
         text, label = self.train.fields["text"], self.train.fields["label"]
@@ -210,16 +189,16 @@ class ClassificationTask(OneTextTask[Labelled]):
             of_pair = partial(share_in_common, end=self.tokenizer.end_id, special=set(self.tokenizer.special_ids))
             train = ((of_pair([text[i].tolist()]), label[i].tolist()) for i in range(len(self.train)))
             found["overlap"] = overlap(self.targets, train, [*map(of_pair, rows)])
-        return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
+        return {name: self.targets.metrics(decided, gold).values() for name, decided in found.items()}
 
 
 def target_loss(
     kind: Targets, outputs: Tensor, targets: Tensor, *, smoothing: float = 0.0, weights: Tensor | None = None
 ) -> Tensor:
-    """Summed over the examples."""
+    """The loss, summed over the examples."""
     match kind:
         case Several():
-            soft = targets * (1 - smoothing) + smoothing / 2  # a weight is of the texts that have the label
+            soft = targets * (1 - smoothing) + smoothing / 2  # a weight applies to texts with the label
             return F.binary_cross_entropy_with_logits(outputs, soft, pos_weight=weights, reduction="sum")
         case Numbers():
             return F.mse_loss(outputs[:, 0], targets, reduction="sum")
@@ -228,6 +207,6 @@ def target_loss(
 
 
 def scaled_output(weights: dict[str, Tensor], factor: float, shift: float = 0.0) -> dict[str, Tensor]:
-    """A head whose outputs are multiplied and shifted."""
+    """The weights of a head with scaled and shifted outputs."""
     weight, bias = weights["output.weight"] * factor, weights["output.bias"] * factor + shift
     return {**weights, "output.weight": weight, "output.bias": bias}

@@ -1,12 +1,12 @@
 """Classification by a language model: the label is written after the text, and the likeliest label is the answer.
 
-Radford et al. 2018 ("GPT"), section 3.2: a text model takes the task as text, and goes on learning the text itself
-beside it. Here the label is text, too, so that the model stays the language model that it was, and needs no head.
+Radford et al. 2018 ("GPT"), section 3.2: the task is given as text, and language modelling continues as an auxiliary
+objective. Here the label is text, too, so that the model stays a language model and needs no head.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -14,7 +14,6 @@ from torch import Tensor
 from jumok.data.batching import Indices
 from jumok.data.corpus import Corpus
 from jumok.engines.torch import TorchEngine
-from jumok.errors import DataError
 from jumok.examples.labelled import Labelled
 from jumok.models.gpt import Gpt
 from jumok.nn.cross_entropy import linear_cross_entropy
@@ -24,6 +23,7 @@ from jumok.tasks.classification.predictor import Classifier, encode_prompt, labe
 from jumok.tasks.language_model.task import Batch as TextBatch
 from jumok.tasks.language_model.task import make_batch
 from jumok.tasks.one_text import OneTextTask
+from jumok.tasks.prepare import counted
 from jumok.tasks.targets import Classes
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
@@ -33,32 +33,27 @@ from jumok.train.loop import Loss
 def encode_prompts(
     corpus: Corpus[Labelled], tokenizer: Tokenizer, targets: Classes, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The windows of every text that is not empty, each with the ids of the label that is to be written after it."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
+    """The windows of every non-empty text, each with the ids of the label to write after it."""
     labels = label_ids(tokenizer, targets.labels)
-    for example in corpus:
+    for example in counted(corpus, facts):
         framed = encode_prompt(tokenizer, example, labels, long_texts)
-        facts["read"] += 1
         facts["long"] += framed.long
         if framed.rows == [[]]:
             facts["empty"] += 1
             continue
         for row in framed.rows:
             yield row, labels[targets.stored(example)[0]]
-    if facts["read"] == facts["empty"]:
-        what = f"empty corpus: {facts['read']} texts read, all of them empty"
-        raise DataError(what, where=corpus.name, hint="at least one text to train on", code="data.empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Texts with their labels after them."""
+    """Texts followed by their labels."""
 
     texts: TextBatch
     is_label: Tensor
-    """of the real positions, whether a piece of the label is predicted there"""
+    """for each real position, whether a token of the label is predicted there"""
     count: tuple[int, int]
-    """pieces of labels, pieces of texts"""
+    """number of label tokens and of text tokens"""
 
     @property
     def tokens(self) -> int:
@@ -78,7 +73,7 @@ class VerbalTask(OneTextTask[Labelled]):
 
     @property
     def facts(self) -> ClassificationFacts:
-        return cast(ClassificationFacts, self.windowed_facts(kind=ClassificationFacts, pair=self.pair))
+        return self.windowed_facts(ClassificationFacts, pair=self.pair)
 
     def batch(self, examples: Indices) -> Batch:
         text, label = ([self.train.fields[name][i].tolist() for i in examples] for name in ("text", "label"))
@@ -89,7 +84,7 @@ class VerbalTask(OneTextTask[Labelled]):
         return Batch(texts, is_label, (n, len(is_label) - n))
 
     def loss(self, model: Gpt, batch: Batch, *, done: float) -> Loss:
-        """Of the label, and a share of that of the text, the auxiliary objective of section 3.2."""
+        """Loss of the label, plus a share of the text's loss, the auxiliary objective of section 3.2."""
         texts, is_label = batch.texts.to(model.device), batch.is_label.to(model.device)
         hidden, targets = model(texts.read)[texts.real], texts.next[texts.real]
         label, text = (
@@ -102,7 +97,7 @@ class VerbalTask(OneTextTask[Labelled]):
         return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """What the most frequent label, and a bag of words, would score."""
+        """Scores of the most frequent label and of a bag of words."""
         text, label = self.train.fields["text"], self.train.fields["label"]
         labels = label_ids(self.tokenizer, self.targets.labels)
         number = {tuple(ids): i for i, ids in enumerate(labels)}
@@ -110,4 +105,4 @@ class VerbalTask(OneTextTask[Labelled]):
         rows = [encode_prompt(self.tokenizer, example, labels, self.long_texts).rows for example in examples]
         gold = self.targets.gold(examples)
         found = baselines(self.targets, train, rows)
-        return {name: self.targets.quick(decided, gold) for name, decided in found.items()}
+        return {name: self.targets.metrics(decided, gold).values() for name, decided in found.items()}

@@ -1,4 +1,4 @@
-"""Language modelling: the next piece of a text from those before it (Bengio et al. 2003; Radford et al. 2018)."""
+"""Language modelling: predict the next token from the previous ones (Bengio et al. 2003; Radford et al. 2018)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -17,20 +17,20 @@ from jumok.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LanguageModelConfig:
-    """The task: the next piece of a text is predicted from those before it."""
+    """The task: predict the next token of a text from the previous ones."""
 
     kind: Literal["language_model"] = "language_model"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LanguageModelFacts:
-    """What a language model has to remember."""
+    """Facts that a language model needs for prediction."""
 
     language: str = ""
     max_len: Count | None = None
-    """pieces of the parts in which longer texts are read"""
+    """length of the parts in which longer texts are read, in tokens"""
     decode: DecodeConfig = DecodeConfig()
-    """how it goes on with a text, unless a call says otherwise"""
+    """default options of generation"""
 
 
 class LanguageModelKind(TaskKind):
@@ -51,15 +51,15 @@ class LanguageModelKind(TaskKind):
         if recipe.model.kind != "rnn":
             return
         if recipe.model.features is not None:
-            yield "features have seen the whole text: a language model must not"
+            yield "features see the whole text, which a language model must not"
         if recipe.model.bidirectional:
-            yield "model.bidirectional must be false for a language model: what comes next is not to be read"
+            yield "model.bidirectional must be false for a language model: it must not see what comes next"
 
     def head(self, config: Mapping[str, Any], facts: LanguageModelFacts) -> Head:
         return Head(asks="words")
 
     def does(self, facts: LanguageModelFacts) -> str:
-        return "to go on writing"
+        return "to generate text"
 
     def checks(self, config: LanguageModelConfig, data: Any) -> Checks:
         from jumok.tasks.language_model.checks import LineChecks

@@ -1,4 +1,4 @@
-"""The doctor's rules for plain text to learn from, a line an example; documents have no rules of this task alone."""
+"""The doctor's rules for plain text, one example per line; for documents this task has no rules of its own."""
 
 from math import inf
 
@@ -9,8 +9,8 @@ from jumok.tasks.checks import TextChecks, View
 # fmt: off
 _RULES: dict[str, Rule] = {
     "empty": ("data.empty", inf, inf, "empty lines", "Training skips them"),
-    "over_long": ("data.too_long", inf, inf, "lines of more than {max_words} words", "Training cuts a line into parts"
-        " of data.max_len tokens, which is fine for paragraphs"),
+    "over_long": ("data.too_long", inf, inf, "lines of more than {max_words} words", "Training splits a line into"
+        " parts of data.max_len tokens, which is fine for paragraphs"),
 }
 # fmt: on
 

@@ -1,20 +1,19 @@
-"""Learning what comes next: batches, loss and evaluation for the training loop."""
+"""Train language models: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from jumok.data.batching import Indices
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import pad
 from jumok.data.shards import in_texts
 from jumok.decode.options import DecodeConfig
 from jumok.engines.torch import TorchEngine
-from jumok.errors import DataError
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import DocumentData, Text
 from jumok.models.build import LanguageModel
@@ -23,12 +22,12 @@ from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.tasks.language_model import LanguageModelFacts
 from jumok.tasks.language_model.predictor import Generator, cut
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, text_tokenizer
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_empty, text_tokenizer
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "LanguageModelTask":
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "LanguageModelTask":
     data = recipe.data
     train, dev, _ = read_splits(recipe, fresh=fresh)
     tokenizer = text_tokenizer(recipe, train, lambda example: [example.text], "text", cache)
@@ -54,7 +53,7 @@ def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "LanguageMode
 def encode_lines(
     corpus: Corpus[Text], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The ids of every line with its end; longer lines are cut into parts of `max_len`, and nothing is left out."""
+    """The ids of every line with its end token; long lines are split into parts of `max_len`."""
     facts |= {"read": 0, "empty": 0, "too_long": 0}
     for lines in in_texts(corpus, lambda line: line.text):
         for ids in tokenizer.encode_batch([line.text for line in lines]):
@@ -62,15 +61,13 @@ def encode_lines(
             facts["empty"] += not ids
             for part in cut(ids, tokenizer.end_id, max_len):
                 yield (part,)
-    if facts["read"] == facts["empty"]:
-        what = f"empty corpus: {facts['read']} lines read, {facts['empty']} empty"
-        raise DataError(what, where=corpus.name, hint="at least one line to train on", code="data.empty")
+    refuse_empty(corpus, facts)
 
 
 def encode_texts(
     corpus: Corpus[Sentence], tokenizer: Tokenizer, max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The ids of every document with its end, in parts of `max_len`; a line break stands between its lines."""
+    """The ids of every document with its end token, in parts of `max_len`; its lines are joined by line breaks."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
     part: list[int] = []
     for sentences in in_texts(corpus, lambda sentence: sentence.text):
@@ -82,26 +79,24 @@ def encode_texts(
             facts["documents"] += sentence.first
             facts["read"] += 1
             part = [*part, *ids]
-            whole = len(part) - len(part) % max_len  # a part that is not whole has room for the end
+            whole = len(part) - len(part) % max_len  # an incomplete part has room for the end token
             for at in range(0, whole, max_len):
                 yield (part[at : at + max_len],)
             part = part[whole:]
-    if not facts["documents"]:
-        what, hint = "empty corpus: no document", "at least one document to train on"
-        raise DataError(what, where=corpus.name, hint=hint, code="data.empty")
+    refuse_empty(corpus, facts)
     yield ([*part, tokenizer.end_id],)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Padded ids: what is read, what is to be predicted at each position, and which positions are real."""
+    """Padded ids: inputs, targets, and the mask of real positions."""
 
     read: Tensor
-    """the start, then the text"""
+    """the start token, then the text"""
     next: Tensor
-    """the text, then its end"""
+    """the text, then the end token"""
     real: Tensor
-    """which positions are not padding"""
+    """False at padding"""
     count: int
 
     def to(self, device: torch.device) -> "Batch":
@@ -117,7 +112,7 @@ def make_batch(rows: Sequence[Sequence[int]], start_id: int) -> Batch:
 
 
 def directions(model: LanguageModel, batch: Batch) -> list[Tensor]:
-    """The states [N, H] from which the N real pieces are predicted: one of a model that reads forwards, two of ELMo."""
+    """The states [N, H] that predict the N real tokens: one of a forward model, two of ELMo."""
     if isinstance(model, Elmo):
         return [hidden[batch.real] for hidden in model(batch.next, batch.real)]
     return [model(batch.read)[batch.real]]
@@ -141,12 +136,11 @@ class LanguageModelTask(OneTextTask[Text | Sentence]):
         return make_batch([text[i].tolist() for i in examples], self.tokenizer.start_id)
 
     def loss(self, model: LanguageModel, batch: Batch, *, done: float) -> Loss:
-        """The mean over the directions in which the model reads."""
+        """The mean over the directions of the model."""
         batch = batch.to(model.device)
         found, targets = directions(model, batch), batch.next[batch.real]
         total = linear_cross_entropy(torch.cat(found), model.projection, targets.repeat(len(found)))
         return Loss(total / len(found), batch.count)
 
     def evaluate(self, model: LanguageModel) -> dict[str, float]:
-        """Dev perplexity and bits per byte."""
         return Generator(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)

@@ -1,8 +1,8 @@
-"""BERT's pre-training (Devlin et al. 2019, section 3.1): guess the masked words, and whether B follows A.
+"""BERT's pre-training (Devlin et al. 2019, section 3.1): predict masked tokens, and whether B follows A.
 
-    loss = mean cross-entropy of the masked pieces + mean cross-entropy of the pairs
+    loss = mean cross-entropy of the masked tokens + mean cross-entropy of the pairs
 
-An encoder without these heads, as others publish them, can only be imported: its task is "embedding".
+Published encoders without these heads can only be imported: their task is "embedding".
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -26,30 +26,30 @@ LEAST_PAIR = FRAME_OF_PAIR + 2
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PretrainingConfig:
-    """The task: masked words are guessed, and whether one passage follows another."""
+    """The task: predict masked tokens, and whether one passage follows another."""
 
     kind: Literal["pretraining"] = "pretraining"
     next_sentence: bool = True
-    """half of the texts are pairs of which the second part follows the first in its document, half are not"""
+    """also predict whether the second part of a pair follows the first in its document, as it does in half of them"""
     mask_share: Annotated[float, Field(gt=0, lt=1)] = 0.15
-    """of the pieces; 80 % of these become `[MASK]`, 10 % another piece, 10 % stay"""
+    """share of tokens to predict; 80 % of them become `[MASK]`, 10 % another token, 10 % stay"""
     whole_words: bool = False
-    """mask all pieces of a word or none; each piece is still masked at the rate above"""
+    """mask all tokens of a word or none; each token is still masked at the rate above"""
     new_pieces: CountOrZero = 0
-    """with init: so many words of the training text, those that save most pieces, are added to its vocabulary"""
+    """with init: number of words to add to its vocabulary, those of the training text that save most tokens"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncoderFacts:
-    """What an encoder has to remember."""
+    """Facts that an encoder needs for prediction."""
 
     language: str = ""
     max_len: Count | None = None
-    """pieces it reads at once; if not known, as many as it has positions"""
+    """tokens read at once; None means as many as it has positions"""
 
 
 def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) -> Tokenizer:
-    """The vocabulary with so many words of the texts added to it."""
+    """The vocabulary with `new_pieces` words of the texts added."""
     return old.extended(texts, new_pieces)[0] if new_pieces else old
 
 
@@ -70,15 +70,15 @@ class PretrainingKind(TaskKind):
 
     def mistakes(self, recipe: Any) -> Iterator[str]:
         if recipe.data.max_len < LEAST_PAIR:
-            yield f"data.max_len must be at least {LEAST_PAIR}: a piece of each of two texts, and what frames them"
+            yield f"data.max_len must be at least {LEAST_PAIR}: a token from each of two texts, and the special tokens"
         if recipe.task.new_pieces and recipe.init is None:
-            yield "task.new_pieces needs init: a vocabulary of one's own has them anyway"
+            yield "task.new_pieces needs init: without it the vocabulary is learned from the text anyway"
 
     def head(self, config: Mapping[str, Any], facts: EncoderFacts) -> Head:
         return Head(asks="masked", next_sentence=config["next_sentence"])
 
     def does(self, facts: EncoderFacts) -> str:
-        return "to guess masked words"
+        return "to predict masked words"
 
     def checks(self, config: PretrainingConfig, data: Any) -> Checks:
         from jumok.tasks.pretraining.checks import PretrainingChecks
@@ -92,7 +92,7 @@ class PretrainingKind(TaskKind):
 
 
 class EmbeddingKind(TaskKind):
-    """An encoder alone, from elsewhere: it gives vectors, and is something to begin training with."""
+    """An imported encoder without a head: it embeds texts, and training can start from it."""
 
     name = "embedding"
     facts = EncoderFacts
@@ -107,7 +107,7 @@ class EmbeddingKind(TaskKind):
         return Head(asks="nothing", pooler=config["pooler"])
 
     def does(self, facts: EncoderFacts) -> str:
-        return "to give vectors for texts"
+        return "to embed texts"
 
     def predictor(self, engine: Engine, tokenizers: Tokenizers, config: Mapping[str, Any], facts: EncoderFacts) -> Any:
         from jumok.tasks.pretraining.predictor import Encoder

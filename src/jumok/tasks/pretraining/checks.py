@@ -1,6 +1,6 @@
-"""The doctor's rules for pre-training: what it makes of its text, measured on a sample.
+"""The doctor's rules for pre-training: passages, pairs and masking, measured on a sample.
 
-The sample is read by the code that training uses: the rates reported here are those that a model will see.
+The sample is read by training's own code: the rates reported here are those that a model will see.
 """
 
 from collections import Counter
@@ -18,10 +18,10 @@ from jumok.tasks.checks import DocumentChecks
 from jumok.tasks.pretraining import PretrainingConfig, extended_tokenizer
 from jumok.text.tokenizer import Tokenizer
 
-TEXTS = 1000  # of the sample, read as training reads them
-SIGMAS, ENOUGH = 4, 10  # a count so far from what is expected is not chance; with a smaller variance it may be
-UNPAIRED = 0.75  # next-sentence prediction hardly learns if more texts than this cannot be cut in two
-FOUR = 4  # words of so many tokens or more are counted together
+TEXTS = 1000  # of the sample, read as in training
+SIGMAS, ENOUGH = 4, 10  # a count this far from its expectation is not chance, unless the variance is too small
+UNPAIRED = 0.75  # next-sentence prediction hardly learns if more texts than this cannot be split in two
+FOUR = 4  # longer words, in tokens, are counted with these
 
 # fmt: off
 _MESSAGES = {
@@ -36,7 +36,7 @@ _MESSAGES = {
         " expected).",
     "few_pairs": " So few pairs teach little: set task.next_sentence = false, or check whether headings and lines are"
         " read as documents (data.format).",
-    "one_document": "There is only one document, so that a B that does not follow A comes from the same document and is"
+    "one_document": "There is only one document, so a B that does not follow A comes from the same document and is"
         " hard to recognise. Check data.format, or set task.next_sentence = false.",
     "masking": "Of {tokens:,} tokens {masked:.2f} % are masked ({wanted:g} % expected); {hidden:.1f} % of these become"
         " [MASK], {other:.1f} % another token, {same:.1f} % stay (80, 10 and 10 expected).",
@@ -66,7 +66,7 @@ class PretrainingChecks(DocumentChecks):
 
 
 def read_batches(reader: Reader, batch_tokens: int) -> list[Packed]:
-    """TEXTS texts as training reads them; a small corpus is read in several epochs, each with masks of its own."""
+    """TEXTS texts as training reads them; a small corpus is read for several epochs, each with its own masks."""
     n = len(reader.passages)
     order = np.random.default_rng(0).permutation(n)
     numbers = np.array([(order[k % n], k // n) for k in range(TEXTS)])
@@ -78,7 +78,7 @@ def read_batches(reader: Reader, batch_tokens: int) -> list[Packed]:
 def _passages(reader: Reader, batches: Sequence[Packed]) -> Finding:
     passages, n = reader.passages, len(reader.passages)
     per_document = Counter(Counter(passages.document(i) for i in range(n)).values())
-    full = batches[:-1] or batches  # the last one is not
+    full = batches[:-1] or batches  # the last one may not be
     facts = {
         "max_len": reader.max_len,
         "per_document": quartiles(per_document),
@@ -90,7 +90,7 @@ def _passages(reader: Reader, batches: Sequence[Packed]) -> Finding:
 
 
 def _pairs(reader: Reader, batches: Sequence[Packed], documents: int) -> list[Finding]:
-    """How many texts are pairs, and in how many of these B follows A."""
+    """The shares of texts that are pairs, and of pairs in which B follows A."""
     asked = sum(len(b.follows) for b in batches)
     follow = asked - sum(int(b.follows.sum()) for b in batches)
     unpaired = 1 - asked / TEXTS
@@ -109,10 +109,10 @@ def _pairs(reader: Reader, batches: Sequence[Packed], documents: int) -> list[Fi
 
 @dataclass(slots=True)
 class Masked:
-    """What became of the tokens of some batches; each is a word of its own unless whole words are masked."""
+    """Counts of masked tokens in some batches; each token counts as a word unless whole words are masked."""
 
     vocabulary: int
-    """ordinary tokens, from which a random one is drawn"""
+    """number of ordinary tokens, from which random ones are drawn"""
     tokens: int = 0
     masked: int = 0
     hidden: int = 0
@@ -122,7 +122,7 @@ class Masked:
     """by their number of tokens"""
     chosen: Counter[int] = field(default_factory=Counter)
     impossible: int = 0
-    """masked special tokens, and words that are masked in part"""
+    """masked special tokens, and partly masked words"""
 
     @staticmethod
     def of(reader: Reader, batches: Sequence[Packed]) -> "Masked":
@@ -150,7 +150,7 @@ class Masked:
         self.chosen.update(sizes[hits > 0].tolist())
 
     def off(self, share: float) -> list[str]:
-        """The rates that differ from what is expected by more than chance."""
+        """The rates that differ from their expectation by more than chance."""
         n, luck = self.masked, 0.1 / self.vocabulary  # a random token may be the right one
         wanted = [("masked", self.chosen.total(), share, self.words.total()), ("[MASK]", self.hidden, 0.8, n)]
         wanted += [("another token", n - self.hidden - self.same, 0.1 - luck, n)]

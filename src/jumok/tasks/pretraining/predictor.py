@@ -1,4 +1,4 @@
-"""What a pre-trained encoder can be asked: the masked words, whether B follows A, and a vector for a text."""
+"""Use a pre-trained encoder: fill masks, predict whether B follows A, or embed a text."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,56 +15,56 @@ from jumok.engines import Array, Done, Engine, nobody
 from jumok.errors import InputError
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
-from jumok.score.significance import Comparison, Values, compare, score_with_interval
+from jumok.score.significance import Values
 from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig
-from jumok.tasks.pretraining.scores import DEV_SEED, METRICS, NEXT_SENTENCE, judge, summary
-from jumok.tasks.protocol import Attention, Note, Predictor, scored
+from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge, majority_accuracy, pretraining_metrics
+from jumok.tasks.protocol import Attention, Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vocabulary import WORDPIECE_PREFIX
 
 SCORE_TOKENS = 4096
-PIECES_TOGETHER, MASKS_TOGETHER = 1 << 15, 256  # whose states, or probabilities of the vocabulary, are in memory
+PIECES_TOGETHER, MASKS_TOGETHER = 1 << 15, 256  # limits on states, and on vocabulary distributions, in memory
 Ask = Literal["fill", "follows", "embedding"]
 NO_HEAD = {"fill": "masked words", "follows": "whether one text follows another"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AskConfig:
-    """What is asked of a pre-trained encoder."""
+    """Options of prediction."""
 
     ask: Ask | None = None
-    """the masked words, whether B follows A (two texts with a tab between them), or a vector; if not given: the masked
-    words of a text with a mask, follows of two texts"""
+    """fill masks, predict whether B follows A (two texts separated by a tab), or embed; by default, fill for a text
+    with a mask, and follows for two texts"""
     top_k: Count = 5
-    """fill: candidates for each mask"""
+    """fill: number of candidates for each mask"""
     pooling: Literal["mean", "cls"] = "mean"
-    """embedding: the mean of all pieces' states, or the state of `[CLS]`"""
+    """embedding: the mean of all token states, or the state of `[CLS]`"""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A piece that may stand behind a mask, and its probability."""
+    """A token for a mask, and its probability."""
 
     piece: str
-    """a piece of the vocabulary"""
+    """the token"""
     score: float
     """its probability"""
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """`text` is the line of output; of the other fields, those that were asked for."""
+    """The output for one text; the other fields depend on the question."""
 
     text: str
     """the text with its masks filled, whether B follows A, or the vector"""
     candidates: list[list[Candidate]] = field(default_factory=list)
     """for each mask, best first"""
     follows: float | None = None
-    """the probability that B follows A"""
+    """probability that B follows A"""
     vector: list[float] | None = None
-    """of the text"""
+    """embedding of the text"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was read in windows"""
 
     def _repr_html_(self) -> str:
         masks = [html.bars({candidate.piece: candidate.score for candidate in found}) for found in self.candidates]
@@ -73,7 +73,7 @@ class Encoded:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question to the model: `rows` are what it reads, more than one only for the vector of a long text."""
+    """An encoded question; only the embedding of a long text has several rows."""
 
     ask: Ask
     text: str
@@ -111,27 +111,27 @@ class Encoder(Predictor[Text, Encoded]):
                 row = self.tokenizer.frame(self._with_masks(text))
             case "follows":
                 if example.pair is None or not example.pair.strip():
-                    hint = "A and B on a line, with a tab between them"
-                    raise InputError(f"not two texts: {text[:60]!r}", where=example.where, hint=hint, code="input.pair")
+                    what, hint = f"not two texts: {text[:60]!r}", "separate A and B with a tab"
+                    raise InputError(what, where=example.where, hint=hint, code="input.pair")
                 row = self.tokenizer.frame(*self.tokenizer.encode_batch([example.text, example.pair]))
         self._refuse_long(row, example.where)
         return Asked(ask, text, [row])
 
     def _ask(self, example: Text, text: str, ask: Ask | None) -> Ask:
-        """What is asked: if no option says it, the text does."""
+        """The question: the option, or what the text implies."""
         if ask is None:
             if not self.engine.can_fill:
                 return "embedding"
-            if self.mask in text or not text.strip():  # an empty line has an empty answer
+            if self.mask in text or not text.strip():  # an empty line gives an empty output
                 return "fill"
             if example.pair is None:
-                hint = f"a text with {self.mask}, two texts with a tab between them, or --set ask=embedding"
-                what = f"nothing to guess in {text[:60]!r}"
+                hint = f"add {self.mask}, pass two texts separated by a tab, or use --set ask=embedding"
+                what = f"nothing to predict in {text[:60]!r}"
                 raise InputError(what, where=example.where, hint=hint, code="input.nothing_asked")
             ask = "follows"
         if ask != "embedding" and not (self.engine.can_fill if ask == "fill" else self.engine.can_follow):
             what = f"the model has no head that predicts {NO_HEAD[ask]}"
-            raise InputError(what, where=example.where, hint="--set ask=embedding", code="input.no_head")
+            raise InputError(what, where=example.where, hint="use --set ask=embedding", code="input.no_head")
         return ask
 
     def _with_masks(self, text: str) -> list[int]:
@@ -141,8 +141,8 @@ class Encoder(Predictor[Text, Encoded]):
 
     def _refuse_long(self, row: Sequence[int], where: str) -> None:
         if len(row) > self.max_len:
-            what = f"a text of {len(row)} pieces: the model reads {self.max_len}"
-            raise InputError(what, where=where, hint="a shorter text", code="text.too_long")
+            what = f"a text of {len(row)} tokens: the model reads at most {self.max_len}"
+            raise InputError(what, where=where, hint="shorten the text", code="text.too_long")
 
     def answer(
         self, examples: Sequence[Text], read: Sequence[Asked], options: AskConfig, done: Done
@@ -187,18 +187,18 @@ class Encoder(Predictor[Text, Encoded]):
                 yield Encoded(f"{'follows' if p >= 0.5 else 'does not follow'} ({p:.3f})", follows=p)
 
     def _vectors(self, texts: Sequence[Asked], pooling: str, done: Done) -> Iterator[Encoded]:
-        """The mean over all pieces of a text, or over the `[CLS]` of its parts."""
+        """The mean over all tokens of a text, or over the `[CLS]` of its windows."""
         sums: dict[int, Array] = {}
         rows = [(i, row, row is asked.rows[-1]) for i, asked in enumerate(texts) for row in asked.rows]
         for some in in_chunks(rows, PIECES_TOGETHER, weight=lambda part: len(part[1])):
             for (i, *_), states in zip(some, self.engine.states([row for _, row, _ in some]), strict=True):
                 sums[i] = sums.get(i, 0.0) + (states[0] if pooling == "cls" else states.sum(axis=0))
             done(sum(last for *_, last in some))
-        in_parts = Note("text.windows", f"texts with more than {self.max_len} pieces, read in parts")
+        in_windows = Note("text.windows", f"texts with more than {self.max_len} tokens, read in windows")
         for i, asked in enumerate(texts):
             n = len(asked.rows) if pooling == "cls" else sum(map(len, asked.rows))
             vector = (sums[i] / n).tolist()
-            notes = [in_parts] if len(asked.rows) > 1 else []
+            notes = [in_windows] if len(asked.rows) > 1 else []
             yield Encoded(" ".join(f"{x:.6g}" for x in vector), vector=vector, notes=notes)
 
     def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
@@ -206,62 +206,43 @@ class Encoder(Predictor[Text, Encoded]):
         pair = None if read.pair is None else self._with_masks(read.pair)
         row = self.tokenizer.frame(self._with_masks(read.text), pair)
         self._refuse_long(row, read.where)
-        pieces = self.tokenizer.pieces(row)
-        return {name: Attention(pieces, pieces, weights) for name, weights in self.engine.attention(row).items()}
+        tokens = self.tokenizer.pieces(row)
+        return {name: Attention(tokens, tokens, weights) for name, weights in self.engine.attention(row).items()}
 
-    def quick(self, examples: Sequence[Sentence]) -> dict[str, float]:
-        """Dev scores, without intervals."""
-        return summary(self._judge(examples).sum(axis=0))
+    def quick(self, examples: Sequence[Any]) -> dict[str, float]:
+        return dev_scores(self._judge(examples))
 
-    def score(
-        self, examples: Sequence[Any], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Of the sentences of documents: loss and accuracy at masked pieces, accuracy of next-sentence prediction.
-
-        There are no outputs.
-        """
-        self.wanted(options)
+    def measure(self, examples: Sequence[Any], *, done: Done = nobody, **options: Any) -> Measured:
+        """Measures sentences of documents; compared in masked accuracy only. There are no outputs."""
         statistics, config = self._judge(examples), self._masks_of()
         done(len(examples))
-        signature = (
+        metrics = pretraining_metrics(
+            statistics,
             f"{100 * config.mask_share:g} % of {self.tokenizer.vocab_size} pieces"
             f"{' in whole words' if config.whole_words else ''}, at most {self.max_len} together, mask seed {DEV_SEED},"
-            " bootstrap 1000 over passages, seed 12345, 95%"
+            " bootstrap {samples} over passages, seed {seed}, 95%",
         )
-        scores = [score_with_interval(name, statistics, value, signature=signature) for name, value in METRICS]
-        pairs = statistics[statistics[:, 4] > 0]  # a passage of one sentence is not asked what follows
-        against = {}
-        if len(pairs):
-            scores.append(score_with_interval("next_sentence_accuracy", pairs, NEXT_SENTENCE, signature=signature))
-            majority = summary(pairs.sum(axis=0))["next_sentence_majority"]
-            against = {"baselines": {"majority": {"next_sentence_accuracy": majority}}}
         words = sum(len(sentence.text.split()) for sentence in examples)
-        pieces = sum(map(len, self.tokenizer.encode_batch([sentence.text for sentence in examples])))
-        result = scored(examples, scores)
-        values = result.pop("scores")
-        return result | {"pieces_per_word": pieces / max(words, 1), "scores": values, **against}, []
+        tokens = sum(map(len, self.tokenizer.encode_batch([sentence.text for sentence in examples])))
+        more: dict[str, Any] = {"pieces_per_word": tokens / max(words, 1)}
+        if (majority := majority_accuracy(statistics)) is not None:
+            more["baselines"] = {"majority": {"next_sentence_accuracy": majority}}
+        return Measured(metrics, [], more, compared=metrics.only(["masked_accuracy"]))
 
-    def compare(
-        self, other: "Encoder", examples: Sequence[Any], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        """Of the sentences of documents, with the same masks."""
-        self.wanted(options)
+    def require_comparable(self, other: "Encoder", examples: Sequence[Any]) -> None:
         if self._masks() != other._masks():
-            hint = "two runs with the same vocabulary, task and max_len"
+            hint = "compare two runs with the same vocabulary, task and max_len"
             raise InputError("the runs mask differently", hint=hint, code="input.other_masks")
-        ours, theirs = self._judge(examples), other._judge(examples)
-        done(2 * len(examples))
-        return [compare(ours, theirs, value, metric=name) for name, value in METRICS[:1]]
 
     def _masks(self) -> tuple[str, int, PretrainingConfig]:
-        """All that decides what is masked; it does not matter when a vocabulary grew."""
+        """Everything that determines the masks; when the vocabulary grew does not matter."""
         return self.tokenizer.sha256, self.max_len, replace(self._masks_of(), new_pieces=0)
 
     def _masks_of(self) -> PretrainingConfig:
-        """With its defaults, which models from elsewhere do not spell out."""
+        """The [task] section, with defaults for keys that an imported model lacks."""
         if not self.engine.can_fill:
             what = f"the model has no head that predicts {NO_HEAD['fill']}"
-            raise InputError(what, hint="a run of pre-training", code="input.no_head")
+            raise InputError(what, hint="use a run of pre-training", code="input.no_head")
         return PretrainingConfig(**self.config)
 
     def _judge(self, examples: Sequence[Sentence]) -> Values:

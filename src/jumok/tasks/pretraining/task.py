@@ -1,10 +1,9 @@
-"""Pre-training: batches, loss and evaluation for the training loop.
+"""Pre-train: data, batches, loss and evaluation.
 
-Logits over the vocabulary are computed at masked pieces only.
+Logits over the vocabulary are computed at masked tokens only.
 """
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices, permute
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus, Texts
 from jumok.data.packing import Packed, Reader
 from jumok.data.pages import packed_states
@@ -27,7 +27,7 @@ from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.tasks.one_text import notes_of_shards
 from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, prepare_tokenizer, read_split, read_splits
 from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig, extended_tokenizer
-from jumok.tasks.pretraining.scores import DEV_SEED, judge, summary
+from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT
 from jumok.train.loop import Loss
@@ -35,7 +35,7 @@ from jumok.train.loop import Loss
 CHUNK = 4096
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "PretrainingTask":
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "PretrainingTask":
     train, dev, _ = read_splits(recipe, fresh=fresh)
     if recipe.old_domain is not None and fresh:
         read_split(Corpus(recipe.old_domain, "test", seed=recipe.seed), "old_domain")
@@ -62,7 +62,7 @@ def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "PretrainingT
 
 
 class PretrainingTask:
-    """Batches, loss and evaluation for the training loop."""
+    """Passages in shards, and the reader that pairs and masks them."""
 
     def __init__(
         self,
@@ -93,11 +93,11 @@ class PretrainingTask:
         self.losses = ("masked", "next_sentence") if config.next_sentence else ("masked",)
 
     def notes(self) -> list[str]:
-        """What was left out of the training text."""
+        """Remarks on skipped training text."""
         return notes_of_shards(self.train)
 
     def batches(self, epoch: int) -> Iterator[Indices]:
-        """[n, 2]: numbers and epochs of examples whose passages have `batch_tokens` pieces together."""
+        """[n, 2]: numbers and epochs of examples whose passages have at most `batch_tokens` tokens."""
         text, n = self.train.fields["text"], len(self.train)
         taken: list[npt.NDArray[np.int64]] = []
         tokens = 0
@@ -119,7 +119,7 @@ class PretrainingTask:
         return self.reader.read((int(i), int(epoch)) for i, epoch in examples)
 
     def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the beginning of the first."""
+        """Describe examples in a message: how many, and the beginning of the first."""
         text = self.tokenizer.decode(self.train.fields["text"][int(examples[0][0])].tolist())
         return f"{len(examples)} passages, the first of them {text[:200]!r}"
 
@@ -127,12 +127,11 @@ class PretrainingTask:
         return pretraining_loss(model, batch)
 
     def evaluate(self, model: BertPretraining) -> dict[str, float]:
-        """Dev perplexity and accuracy at masked pieces, and accuracy of next-sentence prediction."""
-        rows = judge(TorchEngine([model], self.tokenizers), self.dev_reader, self.batch_tokens)
-        return summary(rows.sum(axis=0))
+        """Dev perplexity and accuracy at masked tokens, and accuracy of next-sentence prediction."""
+        return dev_scores(judge(TorchEngine([model], self.tokenizers), self.dev_reader, self.batch_tokens))
 
     def baseline_scores(self, examples: Sequence[Sentence]) -> dict[str, dict[str, float]]:
-        """The predictor's scores say what the majority would have."""
+        """None: the predictor reports the majority itself."""
         return {}
 
     def calibrated(self, predictor: Any, dev: Sequence[Sentence]) -> dict[str, Any]:
@@ -143,14 +142,14 @@ class PretrainingTask:
 
 
 def _no_pairs(n: int, where: str) -> DataError:
-    """Why there is no next sentence to predict, if n passages have two sentences or more."""
+    """Say why next-sentence prediction has no pairs, if n passages have two sentences or more."""
     return DataError(
         f"next-sentence prediction needs two passages of two sentences or more, and there is {n or 'none'}"
         if n < 2
-        else f"next-sentence prediction has nothing to ask: of {n} passages of two sentences or more no two"
-        " have second parts of one length, and any other would be known by its length",
+        else f"next-sentence prediction has no pairs: of {n} passages of two sentences or more, no two have second"
+        " parts of the same length, and a model would recognise any other by its length",
         where=where,
-        hint="--set task.next_sentence=false, or documents whose sentences stand together"
+        hint="use --set task.next_sentence=false, or keep the sentences of a document together"
         " (data.format, data.split_sentences)",
         code="data.no_pairs",
     )

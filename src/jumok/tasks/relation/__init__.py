@@ -1,7 +1,7 @@
 """Relation extraction: which relation holds between two entities of a text.
 
-The entities are marked in the text itself, as Wu & He 2019 ("R-BERT") do: `$` before and after the head, `#` before
-and after the tail. So every model that classifies texts can tell relations; BERT also looks at the entities' pieces.
+The entities are marked in the text itself, as in Wu & He 2019 ("R-BERT"): `$` before and after the head, `#` before
+and after the tail. So every text classifier can classify relations; BERT also uses the states of the entities' tokens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,24 +24,24 @@ Order = Literal["head_first", "tail_first", "any"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelationConfig:
-    """The task: two entities of a text stand in a relation."""
+    """The task: classify the relation between two entities of a text."""
 
     kind: Literal["relation"] = "relation"
     no_relation: str | None = None
-    """the label that means none, which F1 does not count: "Other" in SemEval-2010"""
+    """label for no relation, which F1 does not count: "Other" in SemEval-2010"""
     label_smoothing: Share = 0.0
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelationFacts(WindowedFacts):
-    """Also which pairs of entities training has relations of: a model is asked about such pairs only."""
+    """Also the kinds of entity pairs in the training data: only such pairs are classified."""
 
     pairs: list[list[str]] = field(default_factory=list)
     """the types of head and tail"""
     order: Order = "any"
-    """which of the two comes first in the text"""
+    """which comes first in the text"""
     nested: bool = True
-    """whether one may be part of the other"""
+    """whether one may be inside the other"""
 
 
 class RelationKind(TaskKind):
@@ -63,7 +63,7 @@ class RelationKind(TaskKind):
         return True
 
     def does(self, facts: RelationFacts) -> str:
-        return f"to tell {', '.join(facts.labels)} apart"
+        return f"to classify relations as {', '.join(facts.labels)}"
 
     def checks(self, config: RelationConfig, data: Any) -> Checks:
         from jumok.tasks.relation.checks import RelationChecks

@@ -1,4 +1,4 @@
-"""The doctor's rules for relations: labels of pairs of entities, several pairs to a text."""
+"""The doctor's rules for relations: labels of entity pairs, with several pairs per text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -27,7 +27,7 @@ class RelationChecks(TextChecks):
 
 
 def _with_entities(example: Related) -> str:
-    """The text with its head and tail in brackets: with other entities it is another example."""
+    """The text with head and tail in brackets: other entities make another example."""
     text = example.text
     brackets = [(example.head.start, "["), (example.head.end, "]"), (example.tail.start, "<"), (example.tail.end, ">")]
     for place, bracket in sorted(brackets, reverse=True):
@@ -38,7 +38,7 @@ def _with_entities(example: Related) -> str:
 def examine_outputs(
     examples: Sequence[Related], outputs: Sequence[str], result: Mapping[str, Any], split: str = ""
 ) -> list[Finding]:
-    """Scores name relations without their direction."""
+    """Findings on the outputs; scores name relations without their direction."""
     return examine_predictions(
         examples, outputs, result, split=split, labels=lambda example: [relation_of(example.gold)]
     )

@@ -1,4 +1,4 @@
-"""A text with markers around its two entities, as a model reads it."""
+"""A text with markers around its two entities, as model input."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
@@ -17,18 +17,18 @@ HEAD, TAIL = "$", "#"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A text with marked entities as a model reads it; where in the row the entities are, markers excluded."""
+    """A text with marked entities as model input, and the entities' positions in it, without their markers."""
 
     ids: list[int]
     head: Part
     tail: Part
     long: bool
-    """whether the text has more pieces than a model reads"""
+    """whether the text has more tokens than fit"""
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """A text as pieces, which are in its order: where each begins and ends in it."""
+    """The tokens of a text in order, with the characters where each starts and ends."""
 
     ids: list[int]
     starts: list[int]
@@ -40,32 +40,32 @@ class Pieces:
         return cls(encoded.ids, [start for start, _ in encoded.offsets], [end for _, end in encoded.offsets])
 
     def of_entity(self, entity: Span) -> Part:
-        """Those that have a character of the entity; of an entity without one, the place where it would stand."""
+        """The tokens that overlap the entity; for an empty entity, the position where it would be."""
         first = bisect_right(self.ends, entity.start)
         return first, max(first, bisect_left(self.starts, entity.end))
 
 
 def markers(tokenizer: Tokenizer) -> tuple[int, int]:
-    """The pieces that mark head and tail."""
+    """The tokens that mark head and tail."""
     head, tail = (tokenizer.encode(mark)[-1:] for mark in (HEAD, TAIL))
     if not head or not tail or head == tail or tokenizer.unk_id in (*head, *tail):
-        hint = f"a vocabulary that knows {HEAD} and {TAIL}, which mark the two entities"
-        raise DataError("the vocabulary has no pieces for the markers", hint=hint, code="data.no_markers")
+        hint = f"use a vocabulary with {HEAD} and {TAIL}, which mark the two entities"
+        raise DataError("the vocabulary has no tokens for the markers", hint=hint, code="data.no_markers")
     return head[0], tail[0]
 
 
 def encode_related(tokenizer: Tokenizer, example: Related, long_texts: LongTexts, pieces: Pieces | None = None) -> Row:
-    """The pieces with the markers among them; of a long text those that are nearest to the entities.
+    """Encode a text with its markers; of a long text, the tokens nearest to the entities.
 
-    Pass the pieces of the text to ask about many of its pairs: then a pair costs no more than a text of max_len.
+    Pass `pieces` when encoding many pairs of one text: each then costs no more than a text of max_len.
     """
     pieces = pieces or Pieces.of(tokenizer, example.text)
     entities = [pieces.of_entity(entity) for entity in (example.head, example.tail)]
     room = long_texts.max_len - len(tokenizer.frame([]))
     n = len(pieces.ids) + 4  # with the markers
     if n > room:
-        long_texts.parts(n, room, where=example.where)  # refuses, if that is the rule
-    # None of the nearest is further away than there is room.
+        long_texts.parts(n, room, where=example.where)  # raises if the rule is to refuse
+    # The nearest tokens are at most `room` away.
     begin = max(0, min(first for first, _ in entities) - room)
     near = pieces.ids[begin : max(after for _, after in entities) + room]
     moved = [(first - begin, after - begin) for first, after in entities]
@@ -75,7 +75,7 @@ def encode_related(tokenizer: Tokenizer, example: Related, long_texts: LongTexts
     place = {piece: i + frame for i, piece in enumerate(kept)}
 
     def inside(part: Part) -> Part:
-        """The entity without its markers, unless there is nothing else."""
+        """The entity without its markers, unless nothing else is left of it."""
         found = [place[i] for i in range(part[0] + 1, part[1] - 1) if i in place] or [place[part[0]]]
         return found[0], found[-1] + 1
 
@@ -83,19 +83,19 @@ def encode_related(tokenizer: Tokenizer, example: Related, long_texts: LongTexts
 
 
 def _with_markers(ids: Sequence[int], entities: Sequence[Part], marks: Sequence[int]) -> tuple[list[int], list[Part]]:
-    """Each entity between two markers, also if one lies in the other; and where they are now, markers included."""
+    """Put each entity, nested or not, between two markers; returns also their new positions, markers included."""
     out: list[int] = []
     starts, ends = [0, 0], [0, 0]
     for i in range(len(ids) + 1):
         closing = [k for k, (first, after) in enumerate(entities) if after == i and first < i]
-        for k in sorted(closing, key=lambda k: (-entities[k][0], -k)):  # what was opened last is closed first
+        for k in sorted(closing, key=lambda k: (-entities[k][0], -k)):  # opened last, closed first
             out.append(marks[k])
             ends[k] = len(out)
         opening = [k for k, (first, _) in enumerate(entities) if first == i]
         for k in sorted(opening, key=lambda k: (entities[k][1] > i, -entities[k][1])):
             starts[k] = len(out)
             out.append(marks[k])
-            if entities[k][1] == i:  # there is no piece of it
+            if entities[k][1] == i:  # an empty entity
                 out.append(marks[k])
                 ends[k] = len(out)
         out += ids[i : i + 1]
@@ -103,7 +103,7 @@ def _with_markers(ids: Sequence[int], entities: Sequence[Part], marks: Sequence[
 
 
 def _nearest(n: int, head: Part, tail: Part, room: int) -> list[int]:
-    """Of n pieces the `room` that are nearest to an entity, in order; no entity is left out altogether."""
+    """The `room` of n positions nearest to an entity, in order; of each entity at least one."""
     if n <= room:
         return list(range(n))
     where = np.arange(n)

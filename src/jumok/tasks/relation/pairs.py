@@ -1,4 +1,4 @@
-"""Which two entities of a text are asked about: pairs such as training has relations of."""
+"""The pairs of entities to classify: those of kinds that occur in the training data."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +11,7 @@ from jumok.text.span import Span
 
 
 def admissible(examples: Iterable[Related]) -> dict[str, Any]:
-    """The pairs of the training data, as facts."""
+    """The kinds of pairs in the training data, as facts."""
     pairs: set[tuple[str, str]] = set()
     orders: set[Order] = set()
     nested = False
@@ -24,7 +24,7 @@ def admissible(examples: Iterable[Related]) -> dict[str, Any]:
 
 
 def order_of(head: Span, tail: Span) -> Order:
-    """Which one the text has first; of two that begin together, the shorter."""
+    """Which one comes first in the text; of two that start together, the shorter."""
     return "head_first" if (head.start, head.end) < (tail.start, tail.end) else "tail_first"
 
 
@@ -33,30 +33,30 @@ def overlap(head: Span, tail: Span) -> bool:
 
 
 class Pairs:
-    """What a model is asked about; types are compared without regard to case."""
+    """The pairs to classify; types are compared case-insensitively."""
 
     def __init__(self, facts: RelationFacts, *, directed: bool) -> None:
         self.order, self.nested = facts.order, facts.nested
         self.directed = directed
-        """whether the label says which one is the head"""
+        """whether the label shows which one is the head"""
         self.known = {(head.casefold(), tail.casefold()) for head, tail in facts.pairs}
         self.typed = not self.known <= {("", "")}
-        """whether the data said what its entities are"""
+        """whether the training data has entity types"""
 
     def among(self, pieces: Pieces, entities: Sequence[Span], most: int) -> Iterator[tuple[Span, Span]]:
-        """Every two that a row of `most` pieces has room for, as head and tail; once where labels have a direction."""
+        """All pairs that fit into a row of `most` tokens, as head and tail; in one order if labels are directed."""
         places = [bisect_left(pieces.starts, entity.start) for entity in entities]
         for i, one in enumerate(entities):
             for place, other in zip(places[i + 1 :], entities[i + 1 :], strict=True):
                 if place - places[i] >= most:
                     break
-                if cannot_be_related(one, other):  # of two taggers: they cross
+                if cannot_be_related(one, other):  # entities of two taggers may cross
                     continue
                 ways = [way for way in ((one, other), (other, one)) if self.admits(*way)]
                 yield from ways[:1] if self.directed else ways
 
     def admits(self, head: Span, tail: Span) -> bool:
-        """Whether training has such pairs; where the order in the text makes one the head, the types do not."""
+        """Whether training has such pairs; where the order in the text decides on the head, types may be swapped."""
         if not self.nested and overlap(head, tail):
             return False
         if self.order != "any" and order_of(head, tail) != self.order:

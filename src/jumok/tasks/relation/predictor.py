@@ -1,4 +1,4 @@
-"""Which relation holds between two entities of a text; or, with taggers that find them, all relations of raw texts."""
+"""Predict the relation between two entities of a text or, with taggers that find them, all relations of raw texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +12,9 @@ from jumok.engines import Array, Done, Engine, nobody
 from jumok.errors import InputError
 from jumok.examples.relations import Related
 from jumok.score.classification import perplexity_of, softmax
-from jumok.score.relations import compare_relations, quick_relations, relation_of, score_relations
-from jumok.score.significance import Comparison
+from jumok.score.relations import OVERALL, relation_metrics, relation_of
 from jumok.tasks.passage import Passage
-from jumok.tasks.protocol import Failure, Hidden, Note, Predictor, scored
+from jumok.tasks.protocol import Failure, Hidden, Measured, Note, Predictor
 from jumok.tasks.relation import RelationFacts
 from jumok.tasks.relation.markers import Pieces, Row, encode_related
 from jumok.tasks.relation.pairs import Pairs
@@ -26,44 +25,44 @@ from jumok.text.span import Span
 from jumok.text.tokenizer import Tokenizers
 
 NEAR = "near their entities only"
-PAIRS_AT_ONCE = 2048  # of raw texts, which may have any number
+PAIRS_AT_ONCE = 2048  # raw texts may have any number of pairs
 _ENTITY = ("type", "text", "start", "end")
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What holds between two entities of a text."""
+    """A relation between two entities of a text."""
 
     head: Span
     """the first entity"""
     tail: Span
     """the second entity"""
     label: str
-    """what holds between them"""
+    """name of the relation"""
     probability: float
-    """of the label"""
+    """probability of the relation"""
 
 
 @dataclass(frozen=True, slots=True)
 class RelatedText:
-    """The relations of one text: of the two entities that were given, or of all that were found."""
+    """The relations of one text: of two given entities, or of all that were found."""
 
     text: str
-    """what a line of output says: the relation, or "head | relation | tail" of each that was found"""
+    """the relation, or "head | relation | tail" for each that was found"""
     entities: list[Span]
-    """the two that were given, or all that were found"""
+    """the two given ones, or all that were found"""
     relations: list[Relation]
-    """what holds between them"""
+    """relations between them"""
     truncated: bool = False
-    """whether the model read only the part of the text that is nearest to the two entities"""
+    """whether the model read only the text nearest to the two entities"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
     given: Hidden = field(default="", repr=False, compare=False)
-    """the text that was read, for notebooks"""
+    """the text of the input, for notebooks"""
 
     def _repr_html_(self) -> str:
-        said = [f"{r.head.text} — {r.label} → {r.tail.text} ({r.probability:.3f})" for r in self.relations]
-        return html.block(html.marked(self.given, self.entities), *map(html.line, said))
+        lines = [f"{r.head.text} — {r.label} → {r.tail.text} ({r.probability:.3f})" for r in self.relations]
+        return html.block(html.marked(self.given, self.entities), *map(html.line, lines))
 
 
 class Relater(Predictor[Related, RelatedText]):
@@ -85,12 +84,12 @@ class Relater(Predictor[Related, RelatedText]):
 
     @property
     def pairs(self) -> set[tuple[str, str]]:
-        """The types of head and tail that training has, in lower case."""
+        """Types of head and tail in training, in lower case."""
         return self.asks.known
 
     @property
     def typed(self) -> bool:
-        """Whether training said what its entities are."""
+        """Whether the entities of training have types."""
         return self.asks.typed
 
     def encode(self, example: Related, options: Any) -> Row:
@@ -108,10 +107,10 @@ class Relater(Predictor[Related, RelatedText]):
         return replace(example, label=output.relations[0].label)
 
     def believed(self, rows: Sequence[Row], *, done: Done = nobody) -> Array:
-        """The probabilities [n, L], the mean over the models."""
+        """Probabilities [n, L], the mean over the models."""
         entities = [(row.head, row.tail) for row in rows]
         logits = self.engine.logits([row.ids for row in rows], entities=entities, done=done)
-        found = [softmax(each).mean(axis=0) for each in logits]  # [M, L] of each
+        found = [softmax(each).mean(axis=0) for each in logits]  # each [M, L]
         return np.array(found, dtype=np.float64).reshape(len(rows), len(self.labels))
 
     def _relation(self, head: Span, tail: Span, believed: Array) -> Relation:
@@ -120,8 +119,6 @@ class Relater(Predictor[Related, RelatedText]):
     def _notes(self, long: bool) -> list[Note]:
         return self.long_texts.notes(long, NEAR)
 
-    # raw texts
-
     def relate_texts(
         self,
         texts: str | Sequence[str | Related],
@@ -129,8 +126,8 @@ class Relater(Predictor[Related, RelatedText]):
         types: Mapping[str, str] | None = None,
         done: Done = nobody,
     ) -> list[RelatedText | Failure]:
-        """All relations of each text: entities first, sentence by sentence, then every pair of a sentence whose types
-        training has relations of. `types` are other names for the types of entities that the taggers find."""
+        """All relations of each text: find entities sentence by sentence, then classify every pair in a sentence whose
+        types are related in training. `types` renames the entity types of the taggers."""
         given = [texts] if isinstance(texts, str) else texts
         sentences = [
             Sentence(i, start, text[start:end], Pieces.of(self.tokenizer, text[start:end]))
@@ -153,15 +150,15 @@ class Relater(Predictor[Related, RelatedText]):
             if i in failures:
                 outputs.append(replace(failures[i], where=getattr(one, "where", "") or f"line {i + 1}"))
                 continue
-            said = [*notes.get(i, ()), *self._notes(long[i])]
+            remarks = [*notes.get(i, ()), *self._notes(long[i])]
             text = one if isinstance(one, str) else one.text
-            outputs.append(RelatedText(_line(relations[i]), entities[i], relations[i], long[i], said, text))
+            outputs.append(RelatedText(_line(relations[i]), entities[i], relations[i], long[i], remarks, text))
         return outputs
 
     def _relations(
         self, sentences: Sequence[Sentence], entities: Sequence[Sequence[Span]], failures: dict[int, Failure]
     ) -> Iterator[tuple[Sentence, Relation, bool]]:
-        """Of every pair that is asked about its relation, in characters of the text, and whether its row was cut."""
+        """The relation of every candidate pair, in characters of the text, and whether its row was truncated."""
         most = self.long_texts.max_len
         pairs = zip(sentences, entities, strict=True)
         asked = ((one, *pair) for one, here in pairs for pair in self.asks.among(one.pieces, here, most))
@@ -179,63 +176,47 @@ class Relater(Predictor[Related, RelatedText]):
             for (sentence, head, tail, row), probabilities in zip(read, believed, strict=True):
                 yield sentence, self._relation(head, tail, probabilities), row.long
 
-    # scores
-
     def quick(self, examples: Sequence[Related]) -> dict[str, float]:
-        """Dev scores, without intervals."""
-        believed = self._believed(examples, nobody)
-        gold = self._gold(examples)
+        believed, gold = self._believed(examples, nobody), gold_labels(self.labels, examples)
         right = believed[np.arange(len(examples)), [self.labels.index(label) for label in gold]]
-        return {"perplexity": perplexity_of(right), **quick_relations(self._said(believed), gold, **self.rule)}
+        scores = relation_metrics(self._best(believed), gold, **self.rule).values(*OVERALL)
+        return {"perplexity": perplexity_of(right), **scores}
 
-    def score(
-        self, examples: Sequence[Related], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """By the rules of SemEval-2010 Task 8 and of ChemProt."""
-        self.wanted(options)
-        gold = self._gold(examples)
-        said = self._said(self._believed(examples, done))
-        return scored(examples, score_relations(said, gold, **self.rule)), said
+    def measure(self, examples: Sequence[Related], *, done: Done = nobody, **options: Any) -> Measured:
+        gold = gold_labels(self.labels, examples)
+        outputs = self._best(self._believed(examples, done))
+        return Measured(relation_metrics(outputs, gold, **self.rule), outputs)
 
-    def compare(
-        self, other: "Relater", examples: Sequence[Related], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        self.wanted(options)
+    def require_comparable(self, other: "Relater", examples: Sequence[Related]) -> None:
         for what, a, b in (("labels", self.labels, other.labels), ("no_relation", self.no_relation, other.no_relation)):
             if a != b:
-                hint = "two runs of the same task and data"
+                hint = "compare two runs of the same task and data"
                 raise InputError(f"the runs differ in {what}: {a} and {b}", hint=hint, code="input.other_rule")
-        gold = self._gold(examples)
-        ours, theirs = (relater._said(relater._believed(examples, done)) for relater in (self, other))
-        return compare_relations(ours, theirs, gold, **self.rule)
 
     def _believed(self, examples: Sequence[Related], done: Done) -> Array:
         return self.believed([self.encode(example, None) for example in examples], done=done)
 
-    def _said(self, believed: Array) -> list[str]:
+    def _best(self, believed: Array) -> list[str]:
         return [self.labels[int(row.argmax())] for row in believed]
-
-    def _gold(self, examples: Sequence[Related]) -> list[str]:
-        return gold_labels(self.labels, examples)
 
     def table(self, output: RelatedText) -> list[dict[str, Any]]:
         rows = ((r.label, r.probability, *_cells(r.head), *_cells(r.tail)) for r in output.relations)
         return [dict(zip(self.table_columns, row, strict=True)) for row in rows]
 
     def passage(self, example: Any, output: RelatedText) -> Passage:
-        """Of a raw text, too: there the entities are where the line itself has them."""
+        """A raw text has its entities at the offsets of the line itself."""
         raw = isinstance(example, str) and all(entity.of(example) == entity.text for entity in output.entities)
         return Passage(example if raw else self.parse(example).text, output.entities, output.relations)
 
 
 def gold_labels(labels: Sequence[str], examples: Sequence[Related]) -> list[str]:
-    """The labels of examples; one that training does not know is an error."""
+    """The labels of examples; raises for one that does not occur in training."""
     numbers = {label: i for i, label in enumerate(labels)}
     return [labels[number_of(example.gold, numbers, example.where)] for example in examples]
 
 
 def scoring_rule(labels: Sequence[str], no_relation: str | None) -> dict[str, Any]:
-    """What scores have to know: the label that is no relation, and all that are, whatever occurs."""
+    """Arguments of `relation_metrics`: all relations of the training data, and the label for none."""
     relations = sorted({relation_of(label) for label in labels if label != no_relation})
     return {"no_relation": no_relation, "relations": relations}
 

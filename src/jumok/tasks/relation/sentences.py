@@ -12,9 +12,9 @@ from jumok.text.span import Span
 @dataclass(frozen=True, slots=True)
 class Sentence:
     of: int
-    """the text that it belongs to"""
+    """index of its text"""
     start: int
-    """its first character in the text"""
+    """offset of its first character in the text"""
     text: str
     pieces: Pieces
 
@@ -22,14 +22,14 @@ class Sentence:
 def entities_of(
     sentences: Sequence[Sentence], taggers: Sequence[Predictor[Any, Any]], types: Mapping[str, str]
 ) -> tuple[list[list[Span]], dict[int, Failure], dict[int, dict[Note, None]]]:
-    """What all taggers find in each sentence, in its order; of the same characters what the surest says.
+    """The entities that all taggers find in each sentence, in order; for the same characters, the highest score wins.
 
-    With it the texts that a tagger cannot read, and what the taggers note of the others.
+    Also returns the failures and the notes of the taggers, by text.
     """
     surest: list[dict[tuple[int, int], Span]] = [{} for _ in sentences]
     failures: dict[int, Failure] = {}
     notes: dict[int, dict[Note, None]] = {}
-    given = [{"text": sentence.text} for sentence in sentences]  # a text that looks like JSON is a text, too
+    given = [{"text": sentence.text} for sentence in sentences]  # so that a text that looks like JSON stays a text
     for tagger in taggers:
         for sentence, found, tagged in zip(sentences, surest, tagger.predict(given), strict=True):
             if isinstance(tagged, Failure):

@@ -1,8 +1,7 @@
-"""Learning relations: batches, loss and evaluation for the training loop."""
+"""Train relation extraction: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
 from jumok.engines.torch import TorchEngine
@@ -17,10 +17,10 @@ from jumok.errors import DataError
 from jumok.examples.relations import Related
 from jumok.models.bert_heads import BertRelation
 from jumok.models.rnn import RnnClassifier
-from jumok.score.relations import quick_relations
+from jumok.score.relations import OVERALL, relation_metrics
 from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask, notes_of_shards
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_long, text_tokenizer
+from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.relation import RelationConfig, RelationFacts
 from jumok.tasks.relation.markers import HEAD, TAIL, encode_related, markers
 from jumok.tasks.relation.pairs import admissible
@@ -33,44 +33,33 @@ from jumok.train.loop import Loss
 AnyRelation = BertRelation | RnnClassifier
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "RelationTask":
-    train, dev, test = read_splits(recipe, fresh=fresh)
-    # A vocabulary of one's own has to know the markers.
-    marks = f"{HEAD} {TAIL}"
-    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text, marks], "relations", cache)
-    long_texts = LongTexts.of(recipe.data)
-    markers(tokenizer)
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "RelationTask":
+    def texts_of(example: Related) -> list[str]:
+        return [example.text, f"{HEAD} {TAIL}"]  # a trained vocabulary must contain the markers
+
+    prepared = Preparation.of(recipe, cache, read_splits(recipe, fresh=fresh), texts_of, "relations")
+    markers(prepared.tokenizer)
 
     def write() -> Recorded:
-        facts = learned(train)
-        rows = encode_relations(train, tokenizer, facts["labels"], long_texts, facts)
-        largest = max(tokenizer.vocab_size, len(facts["labels"]), long_texts.max_len + 1)
+        facts = learned(prepared.train)
+        rows = encode_relations(prepared.train, prepared.tokenizer, facts["labels"], prepared.long_texts, facts)
+        largest = max(prepared.tokenizer.vocab_size, len(facts["labels"]), prepared.long_texts.max_len + 1)
         return Recorded(rows, ("text", "head", "tail", "label"), largest, facts)
 
-    shards = prepare_shards(cache, ["relation", train.fingerprint(), tokenizer.sha256, *long_texts.key], write)
+    shards = prepared.shards("relation", write)
     labels: list[str] = shards.facts["labels"]
     if fresh:
-        gold_labels(labels, [*dev, *test])  # an unknown label is named before the training, not after it
+        gold_labels(labels, prepared.held_out)  # report unknown labels before training
     config: RelationConfig = recipe.task
     if config.no_relation is not None and config.no_relation not in labels:
-        what, hint = f"no example has the label {config.no_relation}", f"one of {', '.join(labels)}"
+        what, hint = f"no example has the label {config.no_relation}", f"set it to one of {', '.join(labels)}"
         raise DataError(what, where="task.no_relation", hint=hint, code="data.unknown_label")
-    refuse_long(long_texts, [*dev, *test], lambda example: encode_related(tokenizer, example, long_texts))
-    return RelationTask(
-        config=config,
-        labels=labels,
-        train=shards,
-        dev=dev,
-        tokenizer=tokenizer,
-        long_texts=long_texts,
-        language=recipe.data.language,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    prepared.refuse_long(encode_related)
+    return RelationTask(config=config, labels=labels, **prepared.arguments(shards))
 
 
 def learned(train: Corpus[Related]) -> dict[str, Any]:
-    """The labels of the training data, and the pairs of entities that it has relations of."""
+    """The labels of the training data, and the pairs of entity types that it relates."""
     labels: set[str] = set()
 
     def noted() -> Iterator[Related]:
@@ -85,11 +74,9 @@ def learned(train: Corpus[Related]) -> dict[str, Any]:
 def encode_relations(
     corpus: Corpus[Related], tokenizer: Tokenizer, labels: Sequence[str], long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Ids, places of the entities, and label of every example."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0}
-    for example in corpus:
+    """Ids, entity positions and label of every example."""
+    for example in counted(corpus, facts):
         row = encode_related(tokenizer, example, long_texts)
-        facts["read"] += 1
         facts["long"] += row.long
         yield row.ids, row.head, row.tail, [labels.index(example.gold)]
 
@@ -98,7 +85,7 @@ def encode_relations(
 class Batch(OnPage):
     page: Page
     head: Tensor
-    """[B, S]: True where the head is"""
+    """[B, S]: True at the head"""
     tail: Tensor
     labels: Tensor
     count: int
@@ -107,7 +94,7 @@ class Batch(OnPage):
 def make_relation_page(
     rows: Sequence[Sequence[int]], head: Sequence[Part], tail: Sequence[Part], tokenizer: Tokenizer
 ) -> tuple[Page, Tensor, Tensor]:
-    """What is read, and where the entities are in it [B, S]."""
+    """The padded rows, and masks [B, S] of the entities."""
     page = make_page(rows, tokenizer)
     where = torch.arange(page.ids.shape[1])
     spans = [torch.tensor([[int(start), int(end)] for start, end in parts]) for parts in (head, tail)]
@@ -124,9 +111,7 @@ class RelationTask(OneTextTask[Related]):
     @property
     def facts(self) -> RelationFacts:
         known = {key: self.train.facts[key] for key in ("pairs", "order", "nested")}
-        found = self.windowed_facts(kind=RelationFacts, **known)
-        assert isinstance(found, RelationFacts)
-        return found
+        return self.windowed_facts(RelationFacts, **known)
 
     def notes(self) -> list[str]:
         return notes_of_shards(self.train, self.long_texts, NEAR)
@@ -153,10 +138,11 @@ class RelationTask(OneTextTask[Related]):
         return Relater(engine, self.tokenizers, self.facts, no_relation=self.config.no_relation).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:
-        """What the most frequent relation, and a bag of words that sees the markers among them, would score."""
+        """Scores of the most frequent relation, and of a bag of words that includes the markers."""
         assert self.long_texts is not None
         text, label = self.train.fields["text"], self.train.fields["label"]
         rows = [[encode_related(self.tokenizer, example, self.long_texts).ids] for example in examples]
         found = baselines(Classes(self.labels), ((text[i], label[i]) for i in range(len(self.train))), rows)
         gold, rule = [example.gold for example in examples], scoring_rule(self.labels, self.config.no_relation)
-        return {name: quick_relations([self.labels[i] for i in said], gold, **rule) for name, said in found.items()}
+        outputs = {name: [self.labels[i] for i in decided] for name, decided in found.items()}
+        return {name: relation_metrics(lines, gold, **rule).values(*OVERALL) for name, lines in outputs.items()}

@@ -1,6 +1,6 @@
-"""Tagging: every unit of a text, a word or a piece, gets a tag; entities are runs of tags.
+"""Tagging: every unit of a text, a word or a token, gets a tag; entities are runs of tags.
 
-A conditional random field over the tags is an option (Lample et al. 2016). What carries a tag is decided in units.py.
+A conditional random field over the tags is an option (Lample et al. 2016). units.py splits a text into units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,21 +20,21 @@ from jumok.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggingConfig:
-    """The task: every word gets a tag, or the pieces of marked entities do."""
+    """The task: tag every word, or find entities marked by characters."""
 
     kind: Literal["tagging"] = "tagging"
     crf: bool = False
-    """a conditional random field on top, which knows what tags follow each other"""
+    """add a conditional random field, which learns what tags follow each other"""
     mark_capitals: bool = False
-    """for vocabularies that fold case: a word with capitals is followed by a mark, one of capitals only by two"""
+    """for vocabularies that fold case: put a mark after a word with capitals, two if it is all capitals"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TaggingFacts(WindowedFacts):
-    """What a tagger has to remember."""
+    """Facts that a tagger needs for prediction."""
 
     units: dict[str, Any] = field(default_factory=dict)
-    """what carries a tag, as `Units.plain` gives it; words, if a model from elsewhere does not say"""
+    """what carries a tag, from `Units.plain`; words for an imported model"""
 
 
 class TaggingKind(TaskKind):
@@ -78,5 +78,5 @@ class TaggingKind(TaskKind):
 
 
 def types_of(labels: list[str]) -> list[str]:
-    """The types of the entities that tags mark."""
+    """The entity types among the tags."""
     return sorted({label[2:] for label in labels if label[1:2] == "-"})

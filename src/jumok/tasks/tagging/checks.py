@@ -1,4 +1,4 @@
-"""The doctor's rules for tagging: tags that mark no whole span, and columns of CoNLL files."""
+"""The doctor's rules for tagging: tags that form no valid span, and columns of CoNLL files."""
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -15,13 +15,13 @@ from jumok.text.tags import spans
 
 # fmt: off
 _RULES: dict[str, Rule] = {
-    "columns": ("data.columns", 0, 0.5, "lines of {file} that do not have {usual} columns as most do", "The first"
+    "columns": ("data.columns", 0, 0.5, "lines of {file} that do not have the usual {usual} columns", "The first"
         " column is read as the word and the last as its tag: join words that contain a space, or separate columns by"
         " tabs"),
-    "not_begun": ("data.invalid_tags", 0, 0.05, "spans that start with I- or E-, after O or another type", "They are"
-        " scored as spans all the same: start each with B-, or look for missing words"),
-    "not_ended": ("data.invalid_tags", 0, 0.05, "spans that have a B- or I- without an E- of their type", "They are"
-        " scored as spans all the same: end each with E-, and write S- for a single word"),
+    "not_begun": ("data.invalid_tags", 0, 0.05, "spans that start with I- or E-, after O or another type", "They still"
+        " count as spans: start each with B-, or check for missing words"),
+    "not_ended": ("data.invalid_tags", 0, 0.05, "spans with a B- or I- without an E- of their type", "They still"
+        " count as spans: end each with E-, and write S- for a single word"),
     "no_span": ("data.unknown_tags", 0, inf, "tags that are neither O nor B-, I-, E- or S- with a type", "Span F1"
         " ignores them: write them as B-TYPE and I-TYPE"),
 }
@@ -68,7 +68,7 @@ class Tags(Labels):
                 self.tallies[fault].add(at, " ".join(f"{words[k]}/{tags[k]}" for k in near))
 
     def faults(self, train: "Tags | None") -> dict[str, tuple[Tally, int]]:
-        """Tags are judged by the scheme that most of those in train follow."""
+        """Judge tags by the scheme that most tags in train follow."""
         by = train or self
         faults = {
             fault: (tally, self.labels.total() if fault == "no_span" else self.types.total())
@@ -100,7 +100,7 @@ class TaggingChecks(TextChecks):
 
 
 def examine_columns(path: Path) -> list[Finding]:
-    """Whether all lines of a CoNLL file have the same number of columns; those with one cannot be read anyway."""
+    """Check that all lines of a CoNLL file have the same number of columns; those with one are unreadable anyway."""
     tallies: dict[int, Tally] = defaultdict(Tally)
     for sentence in tagged_lines(path):
         for number, line in sentence:
@@ -118,7 +118,7 @@ def examine_columns(path: Path) -> list[Finding]:
 def examine_outputs(
     examples: Sequence[Spans], outputs: Sequence[str], result: Mapping[str, Any], split: str = ""
 ) -> list[Finding]:
-    """Scores name the types of spans."""
+    """Findings on the outputs; scores name span types."""
 
     def types(example: Spans) -> list[str]:
         return [span.label for span in example.marked]
@@ -131,6 +131,6 @@ def _written(example: Spans) -> str:
 
 
 def _later_line(where: str, lines: int) -> str:
-    """The place so many lines after another, if that is a line of a file."""
+    """The place `lines` further down, if `where` is a line of a file."""
     file, _, line = where.rpartition(":")
     return f"{file}:{int(line) + lines}" if line.isdecimal() else where

@@ -1,4 +1,4 @@
-"""A trained tagger: text in, tags and entities with their characters out."""
+"""Tag: a text in, tags and entities with character offsets out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,10 +9,9 @@ import numpy as np
 from jumok import html
 from jumok.engines import Done, Engine, Tags, nobody
 from jumok.examples.spans import Spans
-from jumok.score.significance import Comparison
-from jumok.score.tagging import compare_spans, compare_tags, quick_scores, quick_spans, score_spans, score_tags
+from jumok.score.tagging import span_metrics, tag_metrics
 from jumok.tasks.passage import Passage
-from jumok.tasks.protocol import Hidden, Note, Predictor, scored
+from jumok.tasks.protocol import Hidden, Measured, Note, Predictor
 from jumok.tasks.tagging import TaggingFacts, types_of
 from jumok.tasks.tagging.units import Read, Units, Window, gold_tags, windows_of
 from jumok.text.span import Span
@@ -22,26 +21,26 @@ from jumok.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, slots=True)
 class TaggedText:
-    """The units of a text with their tags and how sure the model is of each, and the entities that the tags mark."""
+    """The units of a text with their tags and probabilities, and the entities that the tags mark."""
 
     text: str
-    """`word/TAG` for each word, or the text with `[entity](TYPE)` in it if units are pieces"""
+    """`word/TAG` for each word, or, if units are tokens, the text with entities as `[entity](TYPE)`"""
     words: list[str]
-    """the units that carry tags: words, or pieces"""
+    """the tagged units: words or tokens"""
     tags: list[str]
-    """of each unit"""
+    """tag of each unit"""
     probabilities: list[float]
-    """of each tag"""
+    """probability of each tag"""
     entities: list[Span]
-    """what the tags mark"""
+    """entities that the tags mark"""
     windows: int = 1
-    """in how many parts the text was read"""
+    """number of windows that the text was read in"""
     truncated: bool = False
     """whether only its beginning was read"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
     given: Hidden = field(default="", repr=False, compare=False)
-    """the text that was read, for notebooks"""
+    """the text of the input, for notebooks"""
 
     def _repr_html_(self) -> str:
         return html.block(html.marked(self.given, self.entities))
@@ -53,12 +52,12 @@ class TaggedText:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as a tagger reads it."""
+    """An encoded text."""
 
     read: Read
     windows: list[Window]
     long: bool
-    """whether it has more pieces than fit into one window"""
+    """whether it has more tokens than fit into one window"""
 
     @property
     def truncated(self) -> bool:
@@ -78,10 +77,10 @@ class Tagger(Predictor[Spans, TaggedText]):
         self.labels = facts.labels
         self.units = Units.stored(facts.units)
         self.types = types_of(self.labels)
-        """of the entities that it finds"""
+        """types of entities"""
 
     def encode(self, example: Spans, options: Any) -> Encoded:
-        """Words are read as they are given, if it is words that carry tags; all else is read as raw text."""
+        """If the model tags words, given words are kept; everything else is read as raw text."""
         read = self.units.read(self.tokenizer, example.text, example.words)
         windows = windows_of(read, self.tokenizer, self.long_texts, where=example.where)
         return Encoded(read, windows, len(read.ids) > self.long_texts.max_len - len(self.tokenizer.frame([])))
@@ -95,24 +94,24 @@ class Tagger(Predictor[Spans, TaggedText]):
             yield self._output(example.text, encoded, tagged)
 
     def completed(self, example: Spans, output: TaggedText) -> Spans:
-        """Words with their tags, where a text is words; else entities by their characters."""
+        """Words with their tags if the text is made of words, else entities by their characters."""
         if self.units.of == "words" and output.words and " ".join(output.words) == example.text:
             return Spans.of_words(output.words, output.tags, example.where)
         entities = [Span(entity.start, entity.end, entity.label) for entity in output.entities]
         return Spans(example.text, entities, where=example.where)
 
     def decide(self, texts: Sequence[Encoded]) -> list[Tags]:
-        """The tags of each text's units, each from the window that has most text around it.
+        """The tags of each text's units, each from the window with the most context around it.
 
-        What a truncated text has lost gets `O`.
+        Units that were truncated get `O`.
         """
         windows = [(i, window) for i, encoded in enumerate(texts) for window in encoded.windows]
         outside = self.labels.index("O") if "O" in self.labels else 0
         lost = np.where(np.arange(len(self.labels)) == outside, 0.0, -1e4)
         emissions = [np.tile(lost, (self.engine.n_models, len(encoded.read.units), 1)) for encoded in texts]
         logits = self.engine.logits([window.row for _, window in windows])
-        for (i, window), said in zip(windows, logits, strict=True):
-            emissions[i][:, window.units] = said[:, window.places]
+        for (i, window), of_window in zip(windows, logits, strict=True):
+            emissions[i][:, window.units] = of_window[:, window.places]
         return self.engine.tag(emissions)
 
     def _output(self, text: str, encoded: Encoded, tagged: Tags) -> TaggedText:
@@ -134,54 +133,36 @@ class Tagger(Predictor[Spans, TaggedText]):
         return [self.labels[int(best)] for best in tagged.best]
 
     def quick(self, examples: Sequence[Spans]) -> dict[str, float]:
-        """Dev perplexity and accuracy of the tags, and span F1, of characters if units are pieces."""
+        """Perplexity and accuracy of the tags, and span F1, by characters if units are tokens."""
         read = [self.encode(example, None) for example in examples]
         found = self.decide(read)
         number = {tag: i for i, tag in enumerate(self.labels)}
         gold = [gold_tags(example, each.read, self.units)[0] for example, each in zip(examples, read, strict=True)]
-        # A tag that was never trained on has no probability to look at.
+        # A tag that does not occur in training has no probability.
         losses = [
             -np.log(max(float(row[number[tag]]), 1e-12))
             for tagged, tags in zip(found, gold, strict=True)
             for row, tag in zip(tagged.probabilities, tags, strict=True)
             if tag in number
         ]
-        said = [self._tags(tagged) for tagged in found]
-        scores = {"perplexity": float(np.exp(np.mean(losses)))} | quick_scores(said, gold)
+        predicted = [self._tags(tagged) for tagged in found]
+        scores = {"perplexity": float(np.exp(np.mean(losses)))}
+        scores |= tag_metrics(predicted, gold).values("span_f1", "tag_accuracy")
         if self.units.of == "words":
             return scores
-        places = [in_characters(tags, each.read.units) for tags, each in zip(said, read, strict=True)]
-        return scores | quick_spans(places, [_places(example.marked) for example in examples])
+        places = [in_characters(tags, each.read.units) for tags, each in zip(predicted, read, strict=True)]
+        metrics = span_metrics(places, [_places(example.marked) for example in examples])
+        return scores | metrics.values("span_f1", "precision", "recall")
 
-    def score(
-        self, examples: Sequence[Spans], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Scores of the tags, if words have them and the model tags words; else of the spans of characters."""
-        self.wanted(options)
-        found = self._tagged(examples, done)
-        if self._tags_words(examples):
-            scores = score_tags([tagged.tags for tagged in found], [example.gold_tags for example in examples])
+    def measure(self, examples: Sequence[Spans], *, done: Done = nobody, **options: Any) -> Measured:
+        """By tags if the model tags words and all examples have words, else by spans of characters."""
+        found = list(self.answer(examples, [self.encode(example, None) for example in examples], None, done))
+        if self.units.of == "words" and all(example.words is not None for example in examples):
+            metrics = tag_metrics([tagged.tags for tagged in found], [example.gold_tags for example in examples])
         else:
-            scores = score_spans([tagged.spans for tagged in found], [_places(e.marked) for e in examples])
+            metrics = span_metrics([tagged.spans for tagged in found], [_places(e.marked) for e in examples])
         notes = self._unknown_types(examples)
-        return scored(examples, scores) | ({"notes": notes} if notes else {}), [tagged.text for tagged in found]
-
-    def compare(
-        self, other: "Tagger", examples: Sequence[Spans], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        self.wanted(options)
-        ours, theirs = (tagger._tagged(examples, done) for tagger in (self, other))
-        if self._tags_words(examples) and other._tags_words(examples):
-            gold = [example.gold_tags for example in examples]
-            return compare_tags([tagged.tags for tagged in ours], [tagged.tags for tagged in theirs], gold)
-        marked = [_places(example.marked) for example in examples]
-        return compare_spans([tagged.spans for tagged in ours], [tagged.spans for tagged in theirs], marked)
-
-    def _tagged(self, examples: Sequence[Spans], done: Done) -> list[TaggedText]:
-        return list(self.answer(examples, [self.encode(example, None) for example in examples], None, done))
-
-    def _tags_words(self, examples: Sequence[Spans]) -> bool:
-        return self.units.of == "words" and all(example.words is not None for example in examples)
+        return Measured(metrics, [tagged.text for tagged in found], {"notes": notes} if notes else {})
 
     def _unknown_types(self, examples: Sequence[Spans]) -> list[str]:
         unknown = [span.label for example in examples for span in example.marked if span.label not in self.types]
@@ -202,9 +183,9 @@ def _places(found: Sequence[Span]) -> list[Place]:
 
 
 def with_entities(text: str, entities: Sequence[Span]) -> str:
-    """The text with its entities marked in it: [Seoul](LOC)."""
-    said, at = "", 0
+    """The text with its entities marked: [Seoul](LOC)."""
+    line, at = "", 0
     for entity in entities:
-        said += f"{text[at : entity.start]}[{entity.text}]({entity.label})"
+        line += f"{text[at : entity.start]}[{entity.text}]({entity.label})"
         at = entity.end
-    return said + text[at:]
+    return line + text[at:]

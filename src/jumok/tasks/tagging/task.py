@@ -1,14 +1,14 @@
-"""Learning to tag: batches, loss and evaluation for the training loop."""
+"""Train tagging: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page, pad
 from jumok.engines.torch import TorchEngine
@@ -17,7 +17,7 @@ from jumok.examples.spans import Spans
 from jumok.models.bert_heads import BertTagger
 from jumok.models.rnn import RnnTagger
 from jumok.tasks.one_text import OneTextTask
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_long, text_tokenizer
+from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.tagging import TaggingFacts
 from jumok.tasks.tagging.predictor import Tagger
 from jumok.tasks.tagging.units import CAPITALS, Units, gold_tags, is_peeled, particles_of, windows_of
@@ -28,46 +28,35 @@ from jumok.train.loop import Loss
 AnyTagger = RnnTagger | BertTagger
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "TaggingTask":
-    train, dev, test = read_splits(recipe, fresh=fresh)
-    # A vocabulary of one's own has to know the mark of capitals.
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "TaggingTask":
+    # A trained vocabulary must contain the mark of capitals.
     mark = [CAPITALS] if recipe.task.mark_capitals else []
-    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text, *mark], "".join(["tagged", *mark]), cache)
-    long_texts = LongTexts.of(recipe.data)
+    splits, key = read_splits(recipe, fresh=fresh), "".join(["tagged", *mark])
+    prepared = Preparation.of(recipe, cache, splits, lambda example: [example.text, *mark], key)
 
     def write() -> Recorded:
-        tags, units = collect_tags(train, mark_capitals=bool(mark))
+        tags, units = collect_tags(prepared.train, mark_capitals=bool(mark))
         facts: dict[str, Any] = {"tags": tags, "units": units.plain()}
-        rows = encode_tagged(train, tokenizer, tags, units, long_texts, facts)
-        largest = max(tokenizer.vocab_size, len(tags), long_texts.max_len)
+        rows = encode_tagged(prepared.train, prepared.tokenizer, tags, units, prepared.long_texts, facts)
+        largest = max(prepared.tokenizer.vocab_size, len(tags), prepared.long_texts.max_len)
         return Recorded(rows, ("text", "first", "tag"), largest, facts)
 
-    shards = prepare_shards(cache, ["spans", train.fingerprint(), tokenizer.sha256, *long_texts.key, *mark], write)
+    shards = prepared.shards("spans", write, *mark)
     units = Units.stored(shards.facts["units"])
 
-    def read(example: Spans) -> object:
-        found = units.read(tokenizer, example.text, example.words)
-        return windows_of(found, tokenizer, long_texts, where=example.where)
+    def encode(tokenizer: Tokenizer, example: Spans, long_texts: LongTexts) -> object:
+        read = units.read(tokenizer, example.text, example.words)
+        return windows_of(read, tokenizer, long_texts, where=example.where)
 
-    refuse_long(long_texts, [*dev, *test], read)
-    task = TaggingTask(
-        labels=shards.facts["tags"],
-        units=units,
-        train=shards,
-        dev=dev,
-        tokenizer=tokenizer,
-        long_texts=long_texts,
-        language=recipe.data.language,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    prepared.refuse_long(encode)
+    task = TaggingTask(labels=shards.facts["tags"], units=units, **prepared.arguments(shards))
     if fresh:
         task.refuse_unknown_tags()
     return task
 
 
 def collect_tags(corpus: Corpus[Spans], *, mark_capitals: bool = False) -> tuple[list[str], Units]:
-    """The tags of the training data, `O` first; and what its units are, for the text that is to be tagged later."""
+    """The tags of the training data, `O` first, and its units, for reading raw text in prediction."""
     tags: set[str] = set()
     particles: set[str] = set()
     attached = alone = 0
@@ -82,7 +71,7 @@ def collect_tags(corpus: Corpus[Spans], *, mark_capitals: bool = False) -> tuple
         more = is_peeled(example.words)
         attached, alone = attached + more[0], alone + more[1]
     if len(tags) < 2:
-        hint = "at least two tags to tell apart"
+        hint = "use data with at least two tags"
         raise DataError(f"{len(tags)} tag in the training data", where=corpus.name, hint=hint, code="data.one_tag")
     units = Units(
         of="pieces" if of_pieces else "words",
@@ -101,11 +90,10 @@ def encode_tagged(
     long_texts: LongTexts,
     facts: dict[str, Any],
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Ids, places of the units and their tags of every window; `facts` counts what is left out, and long texts."""
-    facts |= {"read": 0, "empty": 0, "too_long": 0, "long": 0, "inexact": 0}
+    """Ids, unit positions and tags of every window; `facts` counts examples that are left out, and long texts."""
+    facts |= {"inexact": 0}
     number = {tag: i for i, tag in enumerate(tags)}
-    for example in corpus:
-        facts["read"] += 1
+    for example in counted(corpus, facts):
         read = units.read(tokenizer, example.text, example.words)
         gold, inexact = gold_tags(example, read, units)
         facts["inexact"] += inexact
@@ -117,18 +105,15 @@ def encode_tagged(
         for window in found:
             if window.units:
                 yield window.row, window.places, [number[gold[unit]] for unit in window.units]
-    if facts["read"] == facts["empty"]:
-        what = f"empty corpus: {facts['read']} texts read, none with a word"
-        raise DataError(what, where=corpus.name, hint="at least one text to train on", code="data.empty")
 
 
 @dataclass(frozen=True, slots=True)
 class Batch(OnPage):
     page: Page
     places: Tensor
-    """[B, U]: where on the page the units stand"""
+    """[B, U]: positions of the units in the rows"""
     mask: Tensor
-    """[B, U]: which of them are there"""
+    """[B, U]: True at units, False at padding"""
     tags: Tensor
     count: int
 
@@ -144,15 +129,15 @@ class TaggingTask(OneTextTask[Spans]):
 
     @property
     def facts(self) -> TaggingFacts:
-        return cast(TaggingFacts, self.windowed_facts(kind=TaggingFacts, units=self.units.plain()))
+        return self.windowed_facts(TaggingFacts, units=self.units.plain())
 
     def notes(self) -> list[str]:
         inexact = self.train.facts["inexact"]
-        note = f"{inexact:,} spans begin or end inside a piece: the whole piece gets their tag"
+        note = f"{inexact:,} spans begin or end inside a token: the whole token gets their tag"
         return [*super().notes(), *([note] if inexact else [])]
 
     def refuse_unknown_tags(self) -> None:
-        """Dev data of which training knows no tag is of another kind, or of another corpus."""
+        """Refuse dev data that shares no tag with training: it is of another kind, or of another corpus."""
         for example in self.dev:
             read = self.units.read(self.tokenizer, example.text, example.words)
             if not {*self.labels}.isdisjoint(gold_tags(example, read, self.units)[0]):
@@ -160,7 +145,7 @@ class TaggingTask(OneTextTask[Spans]):
         raise DataError(
             "no tag of dev occurs in the training data",
             where=self.dev[0].where,
-            hint=f"tags such as {', '.join(self.labels)}",
+            hint=f"use the tags of the training data: {', '.join(self.labels)}",
             code="data.unknown_tags",
         )
 

@@ -1,12 +1,12 @@
-"""What carries a tag, where it stands in the text, and which piece speaks for it.
+"""Units that carry a tag: their place in the text, and the token that represents each.
 
-Labels meet pieces once, here, by character offsets. In columns of words a unit is a word, for which its first piece
-speaks. Where entities are marked by characters every piece is a unit, so that an entity may end inside a word, as
-Korean ones do before a particle: what follows entities within their words in the training data, such as 는 or 에서, is
-cut off every word that ends with it, then and later.
+Labels and tokens are aligned only here, by character offsets. In columns of words a unit is a word, represented by its
+first token. Where entities are marked by characters every token is a unit, so that an entity may end inside a word, as
+Korean ones do before a particle: whatever follows entities within their words in the training data, such as 는 or
+에서, is split off every word that ends with it, in training and in prediction.
 
-A vocabulary that folds case does not see what is a name by its capitals. A mark can tell it: a piece of its own after
-every word that has some, and another if it has nothing else.
+A vocabulary that folds case hides the capitals of names. Marks can restore them: an extra token after every word with
+capitals, and a second one if it is all capitals.
 """
 
 import re
@@ -27,13 +27,13 @@ from jumok.text.tags import Range, places_of
 from jumok.text.tokenizer import Tokenizer
 
 CAPITALS = "^"
-_LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may stand apart
+_LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may be separate characters
 _PARTICLE = re.compile(r"[가-힣]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """The pieces of a text, and its units: their characters, and the piece that speaks for each."""
+    """The tokens of a text, and its units: their characters, and the token that represents each."""
 
     ids: list[int]
     units: list[Range]
@@ -42,31 +42,31 @@ class Read:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Units:
-    """What carries a tag, and how a text is read into it: as the training data was."""
+    """The units that carry a tag, and how a text is split into them: as in training."""
 
     of: Literal["words", "pieces"] = "words"
     peel: bool = True
-    """words: punctuation around them stands alone"""
+    """words: split off the punctuation around them"""
     particles: frozenset[str] = frozenset()
-    """pieces: what is cut off the ends of words"""
+    """pieces: suffixes to split off words"""
     capitals: bool = False
-    """capitals are marked"""
+    """whether capitals are marked"""
 
     @staticmethod
     def stored(tree: Mapping[str, Any]) -> "Units":
-        """What `plain` gave; of a model from elsewhere, which says nothing, words."""
+        """Units from the facts of a model, as `plain` returns them; words for an imported model, which has none."""
         found = {"of" if key == "units" else key: value for key, value in tree.items()}
         return read_config(Units, found, what="the model's config", path="jumok.units", error=CheckpointError)
 
     def plain(self) -> dict[str, Any]:
-        """As facts of a model."""
+        """The units as facts of a model."""
         of_words = self.of == "words"
         found: dict[str, Any] = {"units": self.of}
         found |= {"peel": self.peel} if of_words else {"particles": sorted(self.particles)}
         return found | ({"capitals": True} if self.capitals else {})
 
     def read(self, tokenizer: Tokenizer, text: str, words: Sequence[str] | None = None) -> Read:
-        """The units of a raw text, or of one whose words are known, which matter if it is words that carry tags."""
+        """The units of a text; `words`, if known, are used where words carry the tags."""
         if self.of == "pieces":
             return read_pieces(tokenizer, text, self.particles, capitals=self.capitals)
         places = split_words(text, peel=self.peel) if words is None else places_of(words)
@@ -74,7 +74,7 @@ class Units:
 
 
 def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range], *, capitals: bool = False) -> Read:
-    """Words, each cut into pieces by itself; one without a piece, such as a control character, becomes unknown."""
+    """Words, each tokenized by itself; one without tokens, such as a control character, becomes unknown."""
     ids: list[int] = []
     firsts: list[int] = []
     mark = mark_of_capitals(tokenizer) if capitals else []
@@ -88,13 +88,13 @@ def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range], *, capit
 def mark_of_capitals(tokenizer: Tokenizer) -> list[int]:
     ids = tokenizer.encode(CAPITALS)
     if not ids or tokenizer.unk_id in ids:
-        hint = "a vocabulary that has it, or task.mark_capitals = false"
+        hint = "use a vocabulary that has it, or set task.mark_capitals = false"
         raise DataError(f"the vocabulary lacks {CAPITALS}, which marks capitals", hint=hint, code="data.vocabulary")
     return ids
 
 
 def _capitals(word: str) -> int:
-    """How many marks a word gets."""
+    """Number of marks after a word."""
     return int(word != word.lower()) + int(len(word) > 1 and word.isupper())
 
 
@@ -107,7 +107,7 @@ def particles_of(example: Spans) -> Iterator[str]:
 
 
 def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = (), *, capitals: bool = False) -> Read:
-    """Every piece that has characters of its own; of several for one character, the first."""
+    """Every token with characters of its own; of several for one character, the first."""
     encoded = tokenizer.encode_with_offsets(text, particles)
     offsets = whole_characters(text, encoded.offsets)
     mark = mark_of_capitals(tokenizer) if capitals else []
@@ -127,7 +127,7 @@ def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = ()
 
 
 def split_words(text: str, *, peel: bool) -> list[Range]:
-    """What white space separates; with `peel`, also punctuation around it, as corpora of words have it."""
+    """Words separated by white space; with `peel`, without the punctuation around them, as in corpora of words."""
     found = [match.span() for match in re.finditer(r"\S+", text)]
     if not peel:
         return found
@@ -135,16 +135,16 @@ def split_words(text: str, *, peel: bool) -> list[Range]:
 
 
 def _peeled(word: str) -> list[Range]:
-    """A word and the punctuation around it; of a picture or a flag, which have several signs, none stands alone."""
+    """A word and the punctuation around it; emoji and flags of several code points stay whole."""
     start, end = 0, len(word)
     before: list[Range] = []
-    after: list[Range] = []  # the last first
+    after: list[Range] = []  # last one first
     while end - start > 1 and _is_punctuation(word[start]):
         before.append((start, start + 1))
         start += 1
     while end - start > 1 and _is_punctuation(word[end - 1]):
         if word[end - 1] == "." and "." in word[start : end - 1]:
-            break  # an abbreviation keeps its last period, too
+            break  # an abbreviation keeps its final period
         after.append((end - 1, end))
         end -= 1
     whole: list[Range] = []
@@ -156,7 +156,7 @@ def _peeled(word: str) -> list[Range]:
 
 
 def is_peeled(words: Sequence[str]) -> tuple[int, int]:
-    """Of words how often punctuation stands at the end of one, and how often it stands alone."""
+    """How many words end in punctuation, and how many are punctuation alone."""
     ending = [word for word in words if _is_punctuation(word[-1])]
     alone = sum(len(word) == 1 for word in ending)
     return len(ending) - alone, alone
@@ -167,7 +167,7 @@ def _is_punctuation(character: str) -> bool:
 
 
 def tags_of(marks: Sequence[Span], units: Sequence[Range]) -> tuple[list[str], int]:
-    """IOB2 tags of the units, and how many marks begin or end inside one, which gets a tag all the same."""
+    """IOB2 tags of the units, and how many marks start or end inside a unit, which is tagged anyway."""
     tags = ["O"] * len(units)
     starts, ends = [start for start, _ in units], [end for _, end in units]
     inexact = 0
@@ -182,7 +182,7 @@ def tags_of(marks: Sequence[Span], units: Sequence[Range]) -> tuple[list[str], i
 
 
 def gold_tags(example: Spans, read: Read, units: Units) -> tuple[list[str], int]:
-    """The tags of an example's units, and how many of its spans do not fit them."""
+    """The tags of an example's units, and how many of its spans are not aligned with them."""
     if units.of == "words" and example.words is not None:
         return example.gold_tags, 0
     return tags_of(example.marked, read.units)
@@ -190,17 +190,17 @@ def gold_tags(example: Spans, read: Read, units: Units) -> tuple[list[str], int]
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A part of a text as a model reads it, and the units for which it is asked there."""
+    """A part of a text as model input, and the units to predict there."""
 
     row: list[int]
     units: list[int]
-    """their numbers"""
+    """their indices"""
     places: list[int]
-    """where, in the row, the pieces stand that speak for them"""
+    """positions in the row of the tokens that represent them"""
 
 
 def windows_of(read: Read, tokenizer: Tokenizer, long_texts: LongTexts, *, where: str = "") -> list[Window]:
-    """A unit is asked for once, in the window that has most text around it."""
+    """The windows of a text; each unit is predicted once, in the window with the most text around it."""
     room = long_texts.max_len - len(tokenizer.frame([]))
     parts = long_texts.parts(len(read.ids), room, where=where)
     firsts, owner = np.array(read.firsts, dtype=np.int64), owners(parts, read.firsts)

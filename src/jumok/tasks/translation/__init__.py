@@ -1,4 +1,4 @@
-"""Translation, and everything else that has the shape text in, text out (Sutskever et al. 2014)."""
+"""Translation and other text-to-text tasks (Sutskever et al. 2014)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,28 +18,28 @@ from jumok.text.tokenizer import Tokenizers
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslationConfig:
-    """The task: a text is turned into a text."""
+    """The task: translate a text, or transform it into another one."""
 
     kind: Literal["translation"] = "translation"
     label_smoothing: Share = 0.1
     scheduled_sampling: Share = 0.0
-    """share of the decoder's inputs that are its own words rather than the target's (Bengio et al. 2015), at the last
-    step; it grows from zero in a straight line"""
+    """share of the decoder's inputs that are its own predictions, not the target (Bengio et al. 2015); grows linearly
+    from zero to this value at the last step"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslationFacts:
-    """What a model that translates has to remember."""
+    """Facts that a translation model needs for prediction."""
 
     source: str = ""
-    """code of the language that it reads"""
+    """source language code"""
     target: str = ""
     decode: DecodeConfig = DecodeConfig()
-    """how its outputs are searched for, unless a call says otherwise"""
+    """default options of the search"""
     lowercase: bool = False
-    """whether it knows no capitals"""
+    """whether its vocabulary is lower-case only"""
     longest: Count | None = None
-    """pieces of the longest source that it was trained on, the end included"""
+    """length of the longest source in training, in tokens, `</s>` included"""
 
 
 class TranslationKind(TaskKind):
@@ -56,13 +56,13 @@ class TranslationKind(TaskKind):
 
     def mistakes(self, recipe: Any) -> Iterator[str]:
         if recipe.task.scheduled_sampling and recipe.model.kind != "seq2seq":
-            yield 'task.scheduled_sampling needs model.kind = "seq2seq": others read all inputs at once'
+            yield 'task.scheduled_sampling needs model.kind = "seq2seq": other models read all inputs at once'
 
     def head(self, config: Mapping[str, Any], facts: TranslationFacts) -> Head:
         return Head(asks="words")
 
     def does(self, facts: TranslationFacts) -> str:
-        return f"from {facts.source} to {facts.target}"
+        return f"to translate from {facts.source} to {facts.target}"
 
     def languages(self, facts: TranslationFacts) -> list[str]:
         return [facts.source, facts.target]

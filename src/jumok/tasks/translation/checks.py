@@ -1,4 +1,4 @@
-"""The doctor's rules for translation: parallel text, files that should be aligned, and translations."""
+"""The doctor's rules for translation: parallel text, alignment of files, and outputs."""
 
 import re
 from array import array
@@ -36,20 +36,20 @@ from jumok.text.lines import read_lines
 
 # fmt: off
 _RULES: dict[str, Rule] = {
-    "empty": ("data.empty", 0, 0.1, "pairs with an empty side", "Training leaves them out: remove them, and if there"
-        " are many, find the step that lost the text"),
+    "empty": ("data.empty", 0, 0.1, "pairs with an empty side", "Training skips them: remove them, and if there are"
+        " many, find the step that lost the text"),
     "decomposed": ("data.decomposed", inf, inf, "pairs with decomposed characters (NFD)", "Training composes them"
-        " (NFC): do so in the files too, if other programs search or compare them"),
+        " (NFC): do the same in the files if other programs search or compare them"),
     "duplicate": ("data.duplicate", 0.1, inf, "pairs that repeat an earlier pair of the split", "They count more than"
         " others: keep one of each, unless the repetition is intended"),
-    "several_targets": ("data.several_targets", inf, inf, "pairs that give an earlier source another target", "Fine for"
-        " free translations: if they contradict each other, keep the better one"),
+    "several_targets": ("data.several_targets", inf, inf, "pairs whose source occurs earlier with another target",
+        "Fine for free translations: if they contradict each other, keep the better one"),
     "over_long": ("data.too_long", 0.01, inf, "pairs with a side of more than {max_words} words", "Often lines were"
-        " joined by mistake: split them into sentences, or leave them out"),
+        " joined by mistake: split them into sentences, or remove them"),
     "copied": ("data.copied", 0.02, 0.5, "pairs whose target is the untranslated source", "A model learns to copy from"
         " surprisingly few of them: translate or remove them"),
     "length_ratio": ("data.length_ratio", 0.01, inf, "pairs whose length ratio is five times off the usual one", "Text"
-        " is missing or belongs to another line: check them, or leave them out"),
+        " is missing or belongs to another line: check or remove them"),
     "wrong_source": ("data.wrong_language", 0.005, 0.5, "pairs whose source does not look like {source}", "A model"
         " learns little from them: remove or translate them"),
     "wrong_target": ("data.wrong_language", 0.005, 0.5, "pairs whose target does not look like {target}", "A model"
@@ -67,7 +67,7 @@ _RULES: dict[str, Rule] = {
     "copied_output": ("output.copied", 0, 0.2, "outputs that are their untranslated source", "Check that the model was"
         " trained on this source language, and look for copied pairs in its training data"),
     "far_too_long": ("output.too_long", 0.01, 0.2, "outputs far longer than {expected}", "Check that the search stops"
-        " at the end of a sentence, and look for repetition"),
+        " at the end of a sentence, and check for repetition"),
     "ignores_input": ("output.ignores_input", 0, 0, "different sources with the same output", "The model ignores its"
         " input: train longer, check the learning rate and that the source reaches the decoder"),
 }
@@ -75,7 +75,7 @@ _RULES: dict[str, Rule] = {
 _REPETITIONS = (
     r"\b(\w+(?:\W+\w+){0,3})(?:\W+\1\b){TIMES}",
     r"(?<!\S)(\S+(?:\s+\S+){0,3})(?:\s+\1(?!\S)){TIMES}",
-    # Laughter repeats a letter or a syllable, too: short pieces have to be repeated more often.
+    # Laughter repeats a letter or a syllable, too: short parts must be repeated more often.
     r"([^\W\d_]{2})\1{5}|([^\W\d_]{3,8}?)\2{TIMES}",
 )
 
@@ -84,7 +84,7 @@ class TranslationChecks(Checks):
     def examine(self, *, seed: int) -> list[Finding]:
         aligned = [files for split in SPLITS for files in self.data.files(split) if len(files) == 2]
         findings = [finding for files in aligned for finding in examine_parallel_files(*map(Path, files))]
-        # Files of different length cannot be read as pairs: that is the finding.
+        # Files of different length cannot be read as pairs: stop at this finding.
         if any(finding.severity == "error" for finding in findings):
             return findings
         corpora = [Corpus[Pair](self.data, split, seed=seed) for split in SPLITS]
@@ -93,7 +93,7 @@ class TranslationChecks(Checks):
 
 
 def examine_outputs(pairs: Sequence[Pair], outputs: Sequence[str], split: str = "") -> list[Finding]:
-    """Findings on translations of pairs that have a reference, or may have none."""
+    """Findings on translations of pairs, with or without a reference."""
     return examine_written([pair.source for pair in pairs], outputs, [pair.target or "" for pair in pairs], split=split)
 
 
@@ -102,7 +102,7 @@ def examine_pairs(
 ) -> list[Finding]:
     """Faults of each split and overlap between them; worst first. Every split is read once.
 
-    All that is kept of a pair is two hashes of eight bytes and one length ratio.
+    Only two hashes of eight bytes and a length ratio are kept per pair.
     """
     findings: list[Finding] = []
     seen: dict[str, _Split] = {}
@@ -130,7 +130,7 @@ def examine_pairs(
 
 
 class _Split:
-    """What is known of one split after each of its pairs."""
+    """Hashes and counts of one split, updated pair by pair."""
 
     def __init__(self, languages: tuple[Language, Language], max_words: int) -> None:
         self.n = 0
@@ -139,11 +139,11 @@ class _Split:
         self._languages, self._max_words = languages, max_words
         self._tallies: dict[str, Tally] = defaultdict(Tally)
         self._ratios = array("f")
-        # The shortest and the longest targets: which of them are far from the median is known only at the end.
+        # The relatively shortest and longest targets: the median is known only at the end.
         self._extremes: dict[int, list[tuple[float, int, Pair]]] = {-1: [], 1: []}
 
     def examine(self, pair: Pair) -> tuple[int, int] | tuple[None, None]:
-        """The hashes of the pair and of its source, if neither side is empty."""
+        """Count a pair; returns the hashes of the pair and of its source, if neither side is empty."""
         self.n += 1
         if is_decomposed(pair.source) or is_decomposed(pair.gold):
             self._tallies["decomposed"].add(pair.where, pair.source, pair.gold)
@@ -189,7 +189,7 @@ class _Split:
 
 
 def examine_parallel_files(source: Path, target: Path) -> list[Finding]:
-    """Whether line n of one file is the translation of line n of the other, as far as their lengths tell."""
+    """Check by their lengths whether line n of one file is the translation of line n of the other."""
     lengths = [np.array([len(line) for line in read_lines(path)], dtype=np.float64) for path in (source, target)]
     n, n_target = map(len, lengths)
     fit, stretches = aligned_stretches(*lengths)
@@ -215,7 +215,7 @@ def examine_parallel_files(source: Path, target: Path) -> list[Finding]:
         message += f" There are {len(broken) - 1} more such places." if len(broken) > 1 else ""
     elif counts:
         count, begin = abs(n - n_target), max(0, min(n, n_target) - 1)
-        message = "The line where they diverge was not found: look at the last lines first."
+        message = "The line where they diverge was not found: check the last lines first."
     else:
         return []
     shown = range(max(0, begin - 1), begin + 4)
@@ -231,12 +231,12 @@ def _shown(pair: Pair) -> str:
 def examine_written(
     sources: Sequence[str], outputs: Sequence[str], references: Sequence[str] | None = None, *, split: str = ""
 ) -> list[Finding]:
-    """Faults of decoded text that show without knowing its language; worst first, named by split if given."""
+    """Faults of generated text in any language; worst first, prefixed with `split` if given."""
     begin = f"{split}: " if split else ""
     for name, texts in (("outputs", outputs), ("references", references)):
         if texts is not None and len(texts) != len(sources):
             what = f"{len(sources)} sources, but {len(texts)} {name}"
-            raise DataError(what, hint="one for every source", code="data.counts")
+            raise DataError(what, hint="pass one for every source", code="data.counts")
     rows = [tuple(map(folded, row)) for row in zip(sources, outputs, references or [""] * len(sources), strict=True)]
     usual = median([len(output) / len(source) for source, output, _ in rows if source and output] or [1])
     tallies: dict[str, Tally] = defaultdict(Tally)
@@ -266,5 +266,5 @@ def examine_written(
 
 
 def _repeats(text: str, times: int) -> bool:
-    """Whether up to four words, or up to eight letters within a word, come `times` times in a row."""
+    """Whether up to four words, or up to eight letters within a word, occur `times` times in a row."""
     return any(re.search(pattern.replace("TIMES", f"{times - 1}"), text.lower()) for pattern in _REPETITIONS)

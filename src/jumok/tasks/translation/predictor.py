@@ -1,4 +1,4 @@
-"""Text in, text out: searching for translations, alignments, and their scores."""
+"""Translate: a text in, a text out, with alignments and scores."""
 
 import re
 import sys
@@ -19,9 +19,8 @@ from jumok.decode.options import DecodeConfig, Hypothesis, Request
 from jumok.engines import Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
-from jumok.score.significance import Comparison
-from jumok.score.translation import bleu_by_length, compare_translations, quick_scores, score_translations
-from jumok.tasks.protocol import Attention, Note, NoteCounter, Predictor, answered, scored
+from jumok.score.translation import bleu_by_length, translation_metrics
+from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
@@ -29,28 +28,28 @@ from jumok.text.vocabulary import EOS_ID
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslateOptions(DecodeConfig):
-    """How an output is chosen, and what comes with it; [decode] of the recipe has the defaults."""
+    """Options of prediction; [decode] of the recipe has the defaults."""
 
     prefix: str = ""
-    """the beginning that every output has to have"""
+    """text that every output starts with"""
     alignment: bool = False
-    """say which piece of the source each piece of the output looked at"""
+    """return the alignment of output and source tokens"""
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Which piece of the source each piece of the output looked at."""
+    """Attention of each output token over the source tokens."""
 
     source: list[str]
-    """the pieces of the source"""
+    """source tokens"""
     target: list[str]
-    """the pieces of the output"""
+    """output tokens"""
     weights: list[list[float]]
-    """a row for each target piece: its attention over the source pieces, mean over layers and heads"""
+    """a row for each output token: its attention over the source tokens, mean over layers and heads"""
     links: list[tuple[int, int]]
-    """(source, target) for the source piece that each target piece looked at most"""
+    """(source, target): the source token with the most attention for each output token"""
     words: list[tuple[int, int]]
-    """the same between words, counted from 0 and split at white space: the usual alignment format"""
+    """the same between words, split at white space and numbered from 0: the usual alignment format"""
 
     def _repr_html_(self) -> str:
         return html.block(html.matrix(self.target, self.source, self.weights))
@@ -58,32 +57,32 @@ class Alignment:
 
 @dataclass(frozen=True, slots=True)
 class Translation:
-    """One text's output: the best, its score (log-probability after the penalties), and the runners-up."""
+    """The best translation of a text, its score, and the runners-up."""
 
     text: str
     """the translation"""
     score: float
     """its log-probability, after the penalties"""
     alternatives: "list[Translation]"
-    """the runners-up, best first, if `n_best` asks for them"""
+    """the runners-up, best first, if `n_best` is more than 1"""
     alignment: Alignment | None = None
-    """if it was asked for"""
+    """if the option is set"""
     notes: list[Note] = field(default_factory=list)
-    """what should be known of it, such as that the text was cut"""
+    """remarks, such as that the text was truncated"""
     ids: Annotated[list[int], Field(exclude=True)] = field(default_factory=list, repr=False)
-    """the pieces as the model wrote them; the text encoded again may be cut elsewhere"""
+    """the generated tokens; encoding the text again may split it differently"""
 
     def _repr_html_(self) -> str:
         others = [html.line(other.text, small=True) for other in self.alternatives]
-        looked = (
+        aligned = (
             html.matrix(self.alignment.target, self.alignment.source, self.alignment.weights) if self.alignment else ""
         )
-        return html.block(html.line(self.text), *others, looked)
+        return html.block(html.line(self.text), *others, aligned)
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as the model reads it, its end included, and the pieces that the output begins with."""
+    """A source text with its end token, and the tokens of the prefix."""
 
     source: list[int]
     prefix: list[int]
@@ -106,12 +105,12 @@ class Translator(Predictor[Pair, Translation]):
         self.source, self.target = facts.source, facts.target
 
     def read_options(self, options: Mapping[str, Any]) -> TranslateOptions:
-        """The stored [decode], with the given options in its place."""
+        """The stored [decode], overridden by the given options."""
         tree = {**asdict(self.facts.decode), **options}
         found = read_config(TranslateOptions, tree, what="the options", path="")
         if found.coverage_penalty and not self.engine.attends:
-            what = "coverage_penalty counts attention, and the model has none"
-            raise InputError(what, hint="coverage_penalty = 0", code="input.no_attention")
+            what = "coverage_penalty needs attention, which the model does not have"
+            raise InputError(what, hint="set coverage_penalty = 0", code="input.no_attention")
         return found
 
     def encode(self, example: Pair, options: TranslateOptions) -> Encoded:
@@ -123,7 +122,7 @@ class Translator(Predictor[Pair, Translation]):
     def answer(
         self, examples: Sequence[Pair], read: Sequence[Encoded], options: TranslateOptions, done: Done
     ) -> Iterator[Translation]:
-        """An empty text gives an empty output; the model is not asked."""
+        """An empty text gives an empty output without running the model."""
         asked = [encoded for encoded in read if not encoded.empty]
         sources, prefixes = [encoded.source for encoded in asked], [encoded.prefix for encoded in asked]
         found = iter(translate(self.engine, sources, options, prefixes=prefixes, done=done))
@@ -142,49 +141,43 @@ class Translator(Predictor[Pair, Translation]):
         return replace(example, target=output.text)
 
     def quick(self, examples: Sequence[Pair]) -> dict[str, float]:
-        """Dev perplexity, and BLEU and exact match of greedy outputs."""
+        """Perplexity, and BLEU and exact match of greedy outputs."""
         sources = [self.tokenizers.encode_source(pair.source) for pair in examples]
         targets = [self.tokenizers.encode_target(pair.gold) for pair in examples]
         total, count = self.engine.losses(sources, targets)
         found = translate(self.engine, sources, DecodeConfig(method="greedy"))
         outputs = [self.tokenizers.target.decode(hypotheses[0].ids) for hypotheses in found]
         references = [pair.gold for pair in examples]
-        scores = quick_scores(outputs, references, target_language=self.target, lowercase=self.facts.lowercase)
-        return {"perplexity": exp(min(total / count, 50.0)), **scores}
+        if self.facts.lowercase:  # cased scores of a model without capitals mean nothing
+            outputs, references = [text.lower() for text in outputs], [text.lower() for text in references]
+        metrics = translation_metrics(outputs, references, target_language=self.target)
+        return {"perplexity": exp(min(total / count, 50.0)), **metrics.values("bleu", "exact_match")}
 
-    def score(
-        self, examples: Sequence[Pair], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
+    def measure(self, examples: Sequence[Pair], *, done: Done = nobody, **options: Any) -> Measured:
         sources, references = [pair.source for pair in examples], [pair.gold for pair in examples]
         found, notes = answered(self.predict(examples, done=done, **options)), NoteCounter()
         for output in found:
             notes.add(output)
         outputs = [output.text for output in found]
-        result = scored(examples, score_translations(outputs, references, target_language=self.target))
-        buckets = bleu_by_length(
-            outputs, references, sources, target_language=self.target, lowercase=self.facts.lowercase
-        )
-        result["bleu_by_source_words"] = [bucket.score.plain() for bucket in buckets]
-        return result | ({"notes": notes.told()} if notes.told() else {}), outputs
+        metrics = translation_metrics(outputs, references, target_language=self.target)
+        by_length = bleu_by_length(metrics, sources, lowercase=self.facts.lowercase)
+        more: dict[str, Any] = {"bleu_by_source_words": [score.plain() for score in by_length.scores()]}
+        return Measured(metrics, outputs, more | ({"notes": notes.told()} if notes.told() else {}))
 
-    def compare(
-        self, other: "Translator", examples: Sequence[Pair], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
+    def require_comparable(self, other: "Translator", examples: Sequence[Pair]) -> None:
         if (self.source, self.target) != (other.source, other.target):
             what = f"{self.source} to {self.target} and {other.source} to {other.target}"
             raise InputError(f"the runs translate between different languages: {what}", code="input.other_languages")
-        ours, theirs = (translator(examples, done=done, **options) for translator in (self, other))
-        return compare_translations(ours, theirs, [pair.gold for pair in examples], target_language=self.target)
 
     def align(self, source: str | Mapping[str, Any] | Pair, output: str | Translation) -> Alignment | None:
-        """The attention that the first model pays to a text while it is made to write `output`; None if it has none."""
+        """Alignment of a text with `output`, forced through the first model; None without attention."""
         text, source_ids, written = self._forced(source, output)
         maps = self.engine.attention(source_ids, written)
         if "cross" not in maps:
             return None
         weights = maps["cross"].mean(axis=(0, 1))
         best = weights[:, : len(source_ids) - 1].argmax(axis=1).tolist() if len(source_ids) > 1 else []
-        # The last row is where the end is predicted.
+        # The last row predicts the end token.
         links = [(s, t) for t, s in enumerate(best[: len(written)])]
         source_words = _words_of_text(self.tokenizers.source, text)
         target_words = _words_of(self.tokenizers.target, written)
@@ -197,12 +190,13 @@ class Translator(Predictor[Pair, Translation]):
         )
 
     def attention(self, example: Any, output: str | Translation | None = None) -> dict[str, Attention]:
-        """Of the encoder, the decoder and between them, while the first model writes `output`, or what it would write.
+        """Attention of encoder and decoder, and between them, while the first model generates `output`.
 
-        A row is named by the piece that is predicted there; the columns of the decoder are what it has read.
+        Without `output`, the model's own prediction. Rows are the predicted tokens; the columns of the decoder are the
+        tokens it reads.
         """
-        said: str | Translation = answered(self.predict([example]))[0] if output is None else output
-        _, source_ids, written = self._forced(example, said)
+        target_text: str | Translation = answered(self.predict([example]))[0] if output is None else output
+        _, source_ids, written = self._forced(example, target_text)
         maps = self.engine.attention(source_ids, written)
         if not maps:
             raise _no_attention()
@@ -215,18 +209,18 @@ class Translator(Predictor[Pair, Translation]):
         from jumok.picture import draw_alignment
 
         pair = self.parse(example)
-        said: str | Translation = answered(self.predict([pair]))[0] if output is None else output
-        alignment = self.align(pair, said)
+        translation: str | Translation = answered(self.predict([pair]))[0] if output is None else output
+        alignment = self.align(pair, translation)
         if alignment is None:
             raise _no_attention()
         draw_alignment(alignment, picture)
-        text = said if isinstance(said, str) else said.text
+        text = translation if isinstance(translation, str) else translation.text
         return {"input": pair.source, "output": text, **asdict(alignment)}
 
     def _forced(
         self, source: str | Mapping[str, Any] | Pair, output: str | Translation
     ) -> tuple[str, list[int], list[int]]:
-        """A text, its pieces, and those of an output that the model is made to write."""
+        """A text, its tokens, and those of an output to force through the model."""
         pair = self.parse(source)
         ids = self.tokenizers.encode_source(pair.source)
         written = output.ids if isinstance(output, Translation) else self.tokenizers.target.encode(output)
@@ -237,36 +231,36 @@ class Translator(Predictor[Pair, Translation]):
         longest = self.facts.longest
         if longest is None or len(encoded.source) <= longest:
             return []
-        text = f"longer than every training text (at most {longest} pieces): the output may be poor"
+        text = f"longer than any training text (at most {longest} tokens): the output may be poor"
         return [Note("text.longer_than_training", text)]
 
     def _refuse_too_long(self, *sides: Sequence[int], where: str) -> None:
-        """Learned positions come to an end; an input or a prefix has to leave one for the end."""
+        """Learned positions are limited, and the end token needs one."""
         room = sys.maxsize if self.engine.longest is None else self.engine.longest
         for ids in sides:
             if len(ids) >= room:
                 raise InputError(
-                    f"a text has {len(ids)} pieces; the model learned {room} positions",
+                    f"a text of {len(ids)} tokens: the model learned {room} positions",
                     where=where,
-                    hint=f"texts of fewer than {room} pieces, or a model with sinusoidal positions",
+                    hint=f"shorten the text to fewer than {room} tokens, or use a model with sinusoidal positions",
                     code="text.too_long",
                 )
 
 
 def _no_attention() -> InputError:
-    hint = "a Transformer, or a recurrent model with attention"
-    return InputError("the model has no attention to look at", hint=hint, code="input.no_attention")
+    hint = "use a Transformer, or a recurrent model with attention"
+    return InputError("the model has no attention", hint=hint, code="input.no_attention")
 
 
 def translate(
     engine: Engine, sources: Rows, config: DecodeConfig, *, prefixes: Rows | None = None, done: Done = nobody
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each source (ids with their end), in the order of the sources."""
+    """The hypotheses for each source (ids with their end token)."""
     room = sys.maxsize if engine.longest is None else engine.longest
     requests = [
         Request(
             source_len=len(source),
-            # The start takes a position too, so that the forced end is the last one there is.
+            # The start token takes a position, too, so the forced end takes the last one.
             max_len=min(len(source) + config.max_extra, room - 1),
             prefix=prefixes[i] if prefixes else (),
             seed=_sentence_seed(source, config.seed),
@@ -277,18 +271,18 @@ def translate(
 
 
 def _sentence_seed(source: Sequence[int], seed: int) -> int:
-    """From the sentence itself, so that a sample does not depend on the sentences around it."""
+    """Derived from the sentence, so that a sample does not depend on its neighbours."""
     digest = blake2b(np.asarray(source, dtype="<i8").tobytes(), key=str(seed).encode(), digest_size=7)
     return int.from_bytes(digest.digest(), "little")
 
 
 def _words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """For each piece the number of the word that it stands in, when the pieces are read one after the other."""
+    """The index of each token's word, decoding the tokens one after the other."""
     return [max(len(tokenizer.decode(ids[: i + 1]).split()) - 1, 0) for i in range(len(ids))]
 
 
 def _words_of_text(tokenizer: Tokenizer, text: str) -> list[int]:
-    """For each piece of a text the number of the word that it stands in."""
+    """The index of the word of each token of a text."""
     starts = [match.start() for match in re.finditer(r"\S+", text)]
     offsets = tokenizer.encode_with_offsets(text).offsets
     return [max(bisect_right(starts, start) - 1, 0) for start, _ in offsets]

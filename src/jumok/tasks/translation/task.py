@@ -1,14 +1,14 @@
-"""Learning to translate: batches, loss and evaluation for the training loop."""
+"""Train translation: data, batches, loss and evaluation."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from jumok.data.batching import Indices, shuffled_batches
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus, Texts
 from jumok.data.pages import pad
 from jumok.data.shards import Shards, in_chunks
@@ -19,7 +19,7 @@ from jumok.models.build import EncoderDecoder
 from jumok.models.seq2seq import Seq2Seq
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.tasks.one_text import notes_of_shards
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, prepare_tokenizer, read_splits
+from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, prepare_tokenizer, read_splits, refuse_empty
 from jumok.tasks.translation import TranslationConfig, TranslationFacts
 from jumok.tasks.translation.predictor import Translator
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -29,7 +29,7 @@ from jumok.train.loop import Loss
 CHUNK = 4096
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "TranslationTask":
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "TranslationTask":
     data = recipe.data
     train, dev, test = read_splits(recipe, fresh=fresh)
     tokenizers = pair_tokenizers(recipe.tokenizer, train, cache)
@@ -59,7 +59,7 @@ def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "TranslationT
     )
 
 
-def pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path) -> Tokenizers:
+def pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Cache) -> Tokenizers:
     """One vocabulary for each side, or one for both."""
 
     def learn(side: str, texts: Callable[[Pair], list[str]]) -> Tokenizer:
@@ -72,14 +72,14 @@ def pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Path) 
 
 
 def _refuse_too_long(room: int | None, tokenizers: Tokenizers, held_out: Sequence[Pair]) -> None:
-    """Training leaves long pairs out; a held-out one is scored, so that learned positions have to reach its end."""
+    """Training skips long pairs, but held-out ones are scored and must fit into the learned positions."""
     for pair in held_out if room is not None else ():
-        pieces = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.gold)))
-        if room is not None and pieces >= room:
+        tokens = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.gold)))
+        if room is not None and tokens >= room:
             raise DataError(
-                f"a pair has {pieces} pieces; the model learns {room} positions",
+                f"a pair of {tokens} tokens: the model learns {room} positions",
                 where=pair.where,
-                hint=f'model.max_len of at least {pieces + 1}, or model.positions = "sinusoidal"',
+                hint=f'set model.max_len to at least {tokens + 1}, or model.positions = "sinusoidal"',
                 code="data.too_long",
             )
 
@@ -87,7 +87,7 @@ def _refuse_too_long(room: int | None, tokenizers: Tokenizers, held_out: Sequenc
 def encode_pairs(
     corpus: Corpus[Pair], tokenizers: Tokenizers, max_len: int, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """Source and target ids of every pair to train on; `facts` counts those that are left out."""
+    """Source and target ids of every pair to train on; `facts` counts those that are skipped."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
     for pairs in in_chunks(corpus, CHUNK):
         sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
@@ -101,9 +101,7 @@ def encode_pairs(
             else:
                 facts["longest"] = max(facts["longest"], len(source) + 1)
                 yield [*source, EOS_ID], [*target, EOS_ID]
-    if facts["read"] == facts["empty"] + facts["too_long"]:
-        what = f"empty corpus: {facts['read']} pairs read, {facts['empty']} empty, {facts['too_long']} too long"
-        raise DataError(what, where=corpus.name, hint="at least one pair to train on", code="data.empty")
+    refuse_empty(corpus, facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +113,11 @@ class Batch:
     target_in: Tensor
     """`<pad>` (the start), then the target"""
     target_out: Tensor
-    """the target, then `</s>`: what is to be predicted at each position of `target_in`"""
+    """the target, then `</s>`: the token to predict at each position of `target_in`"""
     positions: Tensor
     """flat indices of the real positions of `target_out`"""
     count: int
-    """real target pieces, the ends included"""
+    """number of real target tokens, with the end tokens"""
 
     def to(self, device: torch.device) -> "Batch":
         source, mask = self.source.to(device), self.source_mask.to(device)
@@ -151,7 +149,7 @@ class TranslationTask:
     seed: int
 
     def notes(self) -> list[str]:
-        """What became of training pairs that were left out."""
+        """Remarks on training pairs that were skipped."""
         return notes_of_shards(self.train)
 
     def baseline_scores(self, examples: Sequence[Pair]) -> dict[str, dict[str, float]]:
@@ -174,7 +172,7 @@ class TranslationTask:
         )
 
     def name(self, examples: Indices) -> str:
-        """Examples as a person knows them: how many, and the texts of the longest."""
+        """Describe examples in a message: how many, and the texts of the longest."""
         source, target = self.train.fields["source"], self.train.fields["target"]
         longest = max(examples, key=lambda i: len(source[i]) + len(target[i]))
         texts = (
@@ -192,7 +190,7 @@ class TranslationTask:
 
 
 def translation_loss(model: EncoderDecoder, batch: Batch, *, smoothing: float, own: float = 0.0) -> Loss:
-    """Cross-entropy over the real target positions; nothing is computed for the vocabulary at padding."""
+    """Cross-entropy over the real target positions; no logits are computed at padding."""
     batch = batch.to(model.device)
     options = {"own": own} if own and isinstance(model, Seq2Seq) else {}
     hidden = model(batch.source, batch.source_mask, batch.target_in, **options).flatten(0, 1)

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 from typing import Any, Literal
 from zlib import crc32
 
+from jumok.data.cache import Cache
 from jumok.engines import Engine
 from jumok.examples import Split
 from jumok.examples.labelled import Labelled, LabelledData
@@ -65,7 +65,7 @@ class ParityKind(TaskKind):
     def does(self, facts: WindowedFacts) -> str:
         return "to tell an even number of words from an odd one"
 
-    def prepare(self, recipe: Any, cache: Path, *, fresh: bool = True) -> Any:
+    def prepare(self, recipe: Any, cache: Cache, *, fresh: bool = True) -> Any:
         from jumok.tasks.parity.task import prepare
 
         return prepare(recipe, cache, fresh=fresh)

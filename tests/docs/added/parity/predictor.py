@@ -1,4 +1,4 @@
-"""A text in, whether it has an even number of words out."""
+"""Count words: a text in, whether their number is even or odd out."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -9,22 +9,23 @@ import numpy as np
 from jumok.engines import Done, Engine, nobody
 from jumok.examples.labelled import Labelled
 from jumok.score.classification import accuracy_from, accuracy_statistics, softmax
-from jumok.score.significance import Comparison, Metric, Values, compare, scores_of
+from jumok.score.significance import Metric, Metrics
 from jumok.tasks.parity import LABELS
-from jumok.tasks.protocol import Note, Predictor, answered, scored
+from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.tasks.windows import Framed, WindowedFacts
 from jumok.text.tokenizer import Tokenizers
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What the model says of one text."""
+    """The prediction for one text."""
 
     text: str
     """even or odd"""
     probability: float
-    """of that"""
+    """probability of the prediction"""
     notes: list[Note] = field(default_factory=list)
+    """remarks, such as that the text was truncated"""
 
 
 class Counter(Predictor[Labelled, Counted]):
@@ -49,23 +50,7 @@ class Counter(Predictor[Labelled, Counted]):
             best = int(believed.argmax())
             yield Counted(LABELS[best], round(float(believed[best]), 6), self.long_texts.notes(found.long))
 
-    def quick(self, examples: Sequence[Labelled]) -> dict[str, float]:
-        """Dev scores, without intervals."""
-        return {"accuracy": float(accuracy_from(self._statistics(examples).sum(axis=0)))}
-
-    def score(
-        self, examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
-    ) -> tuple[dict[str, Any], list[str]]:
-        lines = self(examples, done=done, **options)
-        statistics = accuracy_statistics(lines, [example.gold for example in examples])
-        return scored(examples, scores_of([Metric("accuracy", statistics, accuracy_from)], rule="texts")), lines
-
-    def compare(
-        self, other: "Counter", examples: Sequence[Labelled], *, done: Done = nobody, **options: Any
-    ) -> list[Comparison]:
-        ours, theirs = self._statistics(examples, done), other._statistics(examples, done)
-        return [compare(ours, theirs, accuracy_from, metric="accuracy")]
-
-    def _statistics(self, examples: Sequence[Labelled], done: Done = nobody) -> Values:
-        said = [output.text for output in answered(self.predict(examples, done=done))]
-        return accuracy_statistics(said, [example.gold for example in examples])
+    def measure(self, examples: Sequence[Labelled], *, done: Done = nobody, **options: Any) -> Measured:
+        outputs = self(examples, done=done)
+        statistics = accuracy_statistics(outputs, [example.gold for example in examples])
+        return Measured(Metrics((Metric("accuracy", statistics, accuracy_from),), rule="texts"), outputs)

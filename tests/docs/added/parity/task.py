@@ -1,8 +1,7 @@
-"""Learning parity: batches, loss and evaluation for the training loop."""
+"""Train parity: data, batches, loss and evaluation."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from jumok.data.batching import Indices
+from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
 from jumok.engines.torch import TorchEngine
@@ -17,41 +17,30 @@ from jumok.examples.labelled import Labelled
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.parity import LABELS
 from jumok.tasks.parity.predictor import Counter
-from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, text_tokenizer
+from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.windows import LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 
-def prepare(recipe: Recipe, cache: Path, *, fresh: bool = True) -> "ParityTask":
-    train, dev, _ = read_splits(recipe, fresh=fresh)
-    tokenizer = text_tokenizer(recipe, train, lambda example: [example.text], "parity", cache)
-    long_texts = LongTexts.of(recipe.data)
+def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "ParityTask":
+    splits = read_splits(recipe, fresh=fresh)
+    prepared = Preparation.of(recipe, cache, splits, lambda example: [example.text], "parity")
 
     def write() -> Recorded:
-        facts: dict[str, Any] = {"read": 0, "empty": 0, "too_long": 0, "long": 0}
-        rows = encode(train, tokenizer, long_texts, facts)
-        return Recorded(rows, ("text", "label"), tokenizer.vocab_size, facts)
+        facts: dict[str, Any] = {}
+        rows = encode(prepared.train, prepared.tokenizer, prepared.long_texts, facts)
+        return Recorded(rows, ("text", "label"), prepared.tokenizer.vocab_size, facts)
 
-    return ParityTask(
-        labels=LABELS,
-        train=prepare_shards(cache, ["parity", train.fingerprint(), tokenizer.sha256, *long_texts.key], write),
-        dev=dev,
-        tokenizer=tokenizer,
-        long_texts=long_texts,
-        language=recipe.data.language,
-        batch_tokens=recipe.train.batch_tokens,
-        seed=recipe.seed,
-    )
+    return ParityTask(labels=LABELS, **prepared.arguments(prepared.shards("parity", write)))
 
 
 def encode(
     corpus: Corpus[Labelled], tokenizer: Tokenizer, long_texts: LongTexts, facts: dict[str, Any]
 ) -> Iterator[Sequence[Sequence[int]]]:
-    """The ids and the label of every text; `facts` counts what was read."""
-    for example in corpus:
+    """The ids and the label of every text; `facts` counts the texts read, and long ones."""
+    for example in counted(corpus, facts):
         framed = long_texts.framed(tokenizer, tokenizer.encode(example.text), where=example.where)
-        facts["read"] += 1
         facts["long"] += framed.long
         for row in framed.rows:
             yield row, [LABELS.index(example.gold)]
@@ -68,7 +57,7 @@ class Batch(OnPage):
 class ParityTask(OneTextTask[Labelled]):
     @property
     def facts(self) -> WindowedFacts:
-        return self.windowed_facts()
+        return self.windowed_facts(WindowedFacts)
 
     def batch(self, examples: Indices) -> Batch:
         text, label = self.train.fields["text"], self.train.fields["label"]
