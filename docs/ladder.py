@@ -42,7 +42,7 @@ GOALS = (20, 30)
 def main(direction: str, folder: Path) -> None:
     runs = {rung: folder / f"{direction}-{rung}" for rung in RUNGS}
     runs = {rung: run for rung, run in runs.items() if (run / "scores.json").exists()}
-    pairs: list[Pair] = splits(next(iter(runs.values())), None)["test"]
+    pairs: list[Pair] = splits(next(iter(runs.values())), None)["test"].examples
     outputs = {rung: load(runs[rung])([pair.source for pair in pairs]) for rung in DRAWN if rung in runs}
     goals = "".join(f" seconds to {goal} |" for goal in GOALS)
     lines = [f"| rung | parameters | test BLEU | interval | chrF | dev BLEU | steps |{goals}"]

@@ -1,7 +1,7 @@
 """Recipe -> Run: choose the parts and put them together."""
 
 import platform
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines.torch import TorchEngine, choose_device
 from jumok.errors import CheckpointError, RecipeError
-from jumok.examples import SPLITS, Split
+from jumok.examples import SPLITS
 from jumok.hub.folder import ModelFolder
 from jumok.models.build import Model, build_model
 from jumok.models.rnn import RnnConfig
@@ -22,7 +22,7 @@ from jumok.tasks.stored import read_start
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
 from jumok.threads import Threads
-from jumok.train.distributed import Group, join_group
+from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
@@ -31,8 +31,10 @@ from jumok.version import __version__
 
 # Keys that may differ when a run resumes: they change where and how it trains, not what it learns.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard", "train.final"}
-HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # read once, at the start
-HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # file contents are compared by hash
+HARMLESS |= {"train.watchdog"}
+HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
+SOFTER = {f"train.optimizer.{key}" for key in ("learning_rate", "warmup", "clip_norm")}  # after a divergence
+HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,14 @@ class Run:
     optimizer: torch.optim.Optimizer
     notes: list[str]
     threads: Threads
+    fingerprints: Mapping[str, str]
+    """of the data that it was prepared from"""
+
+    def require_same_data(self, now: Mapping[str, str]) -> None:
+        """Refuse to score data that changed while the run was trained."""
+        changed = [split for split, sha256 in now.items() if self.fingerprints[split] != sha256]
+        if changed:
+            raise _data_changed(changed, self.folder.path, in_files=not self.recipe.data.is_made)
 
     def train(self, interrupted: Callable[[], bool] = lambda: False) -> Iterator[Event]:
         return train(
@@ -72,7 +82,9 @@ class Run:
                 planned = planned_steps(checkpoints.steps(), config, last)
                 return checkpoints.average(planned[-config.keep_last :])
             case "best":
-                return checkpoints.weights(checkpoints.progress(last)["best_step"] or last)  # no dev score was finite
+                return checkpoints.weights(
+                    checkpoints.progress(last)["best_step"] or last
+                )  # no evaluation was a number
             case "last":
                 return checkpoints.weights(last)
 
@@ -96,25 +108,26 @@ class Run:
         return kind.predictor(TorchEngine([model.eval()], start.tokenizers), start.tokenizers, config, facts)
 
 
-def assemble(recipe: Recipe, folder: RunFolder) -> Run:
-    """Prepare the data, or find it in the cache, and build everything that trains."""
+def assemble(
+    recipe: Recipe, folder: RunFolder, group: Group | None = None, poll: Callable[[], None] = lambda: None
+) -> Run:
+    """Prepare the data, or find it in the cache, and build everything that trains; `poll` may raise to stop it."""
     device = choose_device(recipe.train.device)
     threads = Threads(recipe.train.threads, torch.set_num_threads)
-    group = join_group(device)
+    group = group or Group(device=device)
     if group.rank == 0:
         folder.lock()
         folder.mend_events()
-    cache = Cache.of_user()
-    fingerprints = {split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS}
+    cache = Cache.of_user(poll)
+    fingerprints: dict[str, str] = {
+        split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS
+    }
     facts, notes = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
-    # The first process prepares the data, the others find it in the cache.
-    if group.rank > 0:
-        group.barrier()
-    begins = not folder.checkpoints.steps()
-    task = recipe.kind.prepare(recipe, cache, fresh=begins)
-    if group.rank == 0:
-        _claim(folder, facts, task.tokenizers)
-        group.barrier()
+    with group.first_before_others():  # the others find the data in the cache
+        begins = not folder.checkpoints.steps()
+        task = recipe.kind.prepare(recipe, cache, fresh=begins)
+        if group.rank == 0:
+            _claim(folder, facts, task.tokenizers)
     notes += task.notes()
     recipe = replace(recipe, train=recipe.train.resolved(lambda epoch: sum(1 for _ in task.batches(epoch))))
     torch.manual_seed(recipe.seed)
@@ -127,7 +140,7 @@ def assemble(recipe: Recipe, folder: RunFolder) -> Run:
         give_features(model, read_start(recipe.features))
     notes += begin_with_vectors(model, recipe, task.tokenizers, read=begins)
     optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
-    return Run(recipe, folder, group, task, model, optimizer, notes, threads)
+    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints)
 
 
 def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, read: bool) -> list[str]:
@@ -155,7 +168,7 @@ def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, 
 
 
 def _compare(
-    folder: RunFolder, recipe: Recipe, fingerprints: dict[Split, str], group: Group
+    folder: RunFolder, recipe: Recipe, fingerprints: dict[str, str], group: Group
 ) -> tuple[dict[str, Any], list[str]]:
     """The contents of recipe.json, and notes on harmless changes; refuses the folder of another run."""
     tree = recipe_tree(recipe)
@@ -180,25 +193,29 @@ def _compare(
         return facts, []
     # Parsed again, so that keys added to jumok since then have their defaults.
     begun = recipe_tree(parse_recipe(stored["recipe"], where=str(folder.recipe)))
-    refuse_other_recipe(_what_is_learned(begun), _what_is_learned(tree), where=folder.path)
+    may_differ = HARMLESS | (SOFTER if folder.has_diverged() else set())
+    refuse_other_recipe(_what_is_learned(begun, may_differ), _what_is_learned(tree, may_differ), where=folder.path)
     in_files = not recipe.data.is_made
     accept = in_files and recipe.data.when_changed == "accept"
     changed = [split for split in fingerprints if stored["data"].get(split) != fingerprints[split]]
     if changed and not accept:
-        raise CheckpointError(
-            f"the data has changed since the run started: {', '.join(changed)}",
-            where=folder.path,
-            hint="restore the data, choose another --out, or resume anyway with --set data.when_changed=accept"
-            if in_files
-            else "use the version of jumok that started the run, or another --out",
-            code="checkpoint.data_changed",
-        )
+        raise _data_changed(changed, folder.path, in_files=in_files)
     kept = {**stored, "data": fingerprints, "recipe": tree}
     return kept, [
         f"{name} was {stored.get(name)} when the run started, now {facts[name]}: results may differ in the last bits"
         for name in ("jumok", "torch", "threads", "processes")
         if stored.get(name) != facts[name]
     ]
+
+
+def _data_changed(splits: Sequence[str], where: Path, *, in_files: bool) -> CheckpointError:
+    restore = "restore the data, choose another --out, or resume anyway with --set data.when_changed=accept"
+    return CheckpointError(
+        f"the data has changed since the run started: {', '.join(splits)}",
+        where=where,
+        hint=restore if in_files else "use the version of jumok that started the run, or another --out",
+        code="checkpoint.data_changed",
+    )
 
 
 def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> None:
@@ -214,10 +231,10 @@ def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> 
     folder.store({**facts, "tokenizers": hashes})
 
 
-def _what_is_learned(tree: dict[str, Any], path: str = "") -> dict[str, Any]:
-    """A recipe's tree without the keys that are harmless to change."""
+def _what_is_learned(tree: dict[str, Any], may_differ: Collection[str], path: str = "") -> dict[str, Any]:
+    """A recipe's tree without what may differ when it is resumed."""
     return {
-        key: _what_is_learned(value, f"{path}{key}.") if isinstance(value, dict) else value
+        key: _what_is_learned(value, may_differ, f"{path}{key}.") if isinstance(value, dict) else value
         for key, value in tree.items()
-        if path + key not in HARMLESS
+        if path + key not in may_differ
     }

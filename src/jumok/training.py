@@ -15,6 +15,7 @@ from jumok.card import model_card
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
+from jumok.engines.torch import choose_device
 from jumok.errors import CheckpointError, DataError
 from jumok.examples import SPLITS
 from jumok.files import parse_json, verify_folder, write_atomically, write_folder
@@ -23,9 +24,9 @@ from jumok.predictor import load
 from jumok.recipe import Recipe, load_recipe
 from jumok.series import gather, series
 from jumok.tasks.stored import write_model
-from jumok.train.distributed import leave_group
+from jumok.train.distributed import Group, join_group, leave_group
 from jumok.train.folder import RunFolder
-from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step, Threaded
+from jumok.train.loop import Diverged, Evaluated, Finished, Interrupted, Resumed, Saved, Step, Threaded
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class Scored:
     result: dict[str, Any]
 
 
-Event = Began | Resumed | Step | Evaluated | Saved | Threaded | Scoring | Scored | Finished
+Event = Began | Resumed | Step | Evaluated | Saved | Threaded | Diverged | Scoring | Scored | Finished
 
 
 def train(
@@ -69,13 +70,18 @@ def train(
     """Train into the folder `out`, or resume where it stopped; yields events, the last one being Finished.
 
     A recipe with several seeds or folds is trained once for each, into folders below `out`. When `stop` returns True,
-    the step is saved and training ends; the same call resumes it. Between Scoring and Scored, `done` is called with the
-    number of examples scored since its last call. With several processes (torchrun), only the first yields.
+    training ends with its step saved, whatever it is doing; the same call resumes it. Between Scoring and Scored,
+    `done` is called with the number of examples scored since its last call. With several processes (torchrun), only
+    the first yields.
     """
     if not isinstance(recipe, Recipe):
         recipe = load_recipe(Path(recipe), overrides)
     parts = series(recipe)
-    _prepare_folds(parts)
+    try:
+        _prepare_folds(parts, Cache.of_user(_poll(stop)))
+    except Interrupted:
+        yield Finished(0, "interrupted")
+        return
     for name, part in (parts or {"": recipe}).items():
         finished = None
         for event in _train_one(part, Path(out) / name, stop, done):
@@ -88,13 +94,19 @@ def train(
 
 
 def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) -> Iterator[Event]:
-    folder = RunFolder(out)
+    folder, finished = RunFolder(out), Finished(0, "steps")
+    group = join_group(choose_device(recipe.train.device), watchdog=60 * recipe.train.watchdog)
+    poll = _poll(stop, group)
+
+    def scored(n: int) -> None:
+        poll()
+        done(n)
+
+    tells = group.rank == 0
     try:
-        run = assemble(recipe, folder)
-        tells = run.group.rank == 0
+        run = assemble(recipe, folder, group, poll)
         if tells:
             yield _began(run)
-        finished = Finished(0, "steps")
         for event in run.train(stop):
             if tells:
                 folder.append(event)
@@ -102,14 +114,28 @@ def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) 
                 finished = event
             elif tells:
                 yield event
-        if tells and finished.reason != "interrupted" and not is_finished(run):
-            yield from finish(run, done)
-        run.group.barrier()
-        if tells:
-            yield finished
+        with group.first_before_others():
+            if tells and finished.reason != "interrupted" and not is_finished(run):
+                yield from finish(run, scored)
+    except Interrupted:
+        finished = Finished(finished.step, "interrupted")
     finally:
-        leave_group()
+        leave_group(group)
         folder.unlock()
+    if tells:
+        yield finished
+
+
+def _poll(stop: Callable[[], bool], group: Group | None = None) -> Callable[[], None]:
+    """Called now and then by long work: ends it when it is asked to, and tells the others of its progress."""
+
+    def poll() -> None:
+        if group is not None:
+            group.working()
+        if stop():
+            raise Interrupted
+
+    return poll
 
 
 def _began(run: Run) -> Began:
@@ -124,13 +150,13 @@ def _began(run: Run) -> Began:
     )
 
 
-def _prepare_folds(parts: Mapping[str, Recipe]) -> None:
+def _prepare_folds(parts: Mapping[str, Recipe], cache: Cache) -> None:
     """Prepare the data of every fold before the first is trained, to find errors in any of them at once."""
     for name, part in parts.items():
         if getattr(part.data, "fold", None) is None or os.environ.get("RANK", "0") != "0":
             continue
         try:
-            part.kind.prepare(part, Cache.of_user())
+            part.kind.prepare(part, cache)
         except DataError as error:
             what = f"in {name}: {error.what}"
             raise DataError(what, where=error.where, hint=error.hint, code=error.code) from error
@@ -153,9 +179,10 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     model = run.model_folder()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = load(run.folder.path)
-    held_out: dict[str, list[Any]] = {
-        split: list(Corpus(run.recipe.data, split, seed=run.recipe.seed)) for split in SPLITS[1:]
-    }
+    corpora = {split: Corpus[Any](run.recipe.data, split, seed=run.recipe.seed) for split in SPLITS[1:]}
+    held_out: dict[str, list[Any]] = {split: list(corpus) for split, corpus in corpora.items()}
+    sha256: dict[str, str] = {split: corpus.fingerprint() for split, corpus in corpora.items()}
+    run.require_same_data(sha256)
     if run.recipe.old_domain is not None:
         held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
     if found := run.task.calibrated(predictor, held_out["dev"]):
@@ -172,6 +199,8 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
             scores[split]["before"] = before.score(examples)[0]
         if baselines := run.task.baseline_scores(examples):
             scores[split]["baselines"] = baselines
+        if split in sha256:
+            scores[split]["data"] = {"sha256": sha256[split], "as_trained": True}
         yield Scored(split, scores[split])
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))

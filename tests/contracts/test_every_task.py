@@ -214,7 +214,11 @@ def test_the_scores_of_a_run_are_those_of_its_predictor(runs, task, held_out):
     result, outputs = runs(task).predictor.score(examples)
     stored = json.loads((runs(task).folder / "scores.json").read_text())
     assert stored.keys() == {"dev", "test"}
-    others = stored["test"].pop("baselines", None)
+    others, data = stored["test"].pop("baselines", None), stored["test"].pop("data")
+    assert data == {
+        "sha256": json.loads((runs(task).folder / "recipe.json").read_text())["data"]["test"],
+        "as_trained": True,
+    }
     result.pop("baselines", None)
     assert (others is not None) == (PREDICTORS[task] in (Classifier, Relater, Chooser, Encoder))
     assert stored["test"] == json.loads(json.dumps(result))

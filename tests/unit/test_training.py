@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from jumok.engines.torch import TorchEngine
-from jumok.errors import CheckpointError, DataError, InputError
+from jumok.errors import CheckpointError, DataError, InputError, RunError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.translation.predictor import Translator
 from jumok.train.folder import RunFolder
-from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step
+from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step
 from jumok.training import Began, Event, Scored, Scoring, train
 
 TREE: dict[str, Any] = {
@@ -130,6 +130,97 @@ def test_a_training_that_is_asked_to_stop_saves_its_step_and_the_same_call_goes_
     # As if it had never been stopped, but for the mean of checkpoints, which has one more to choose from.
     one, other = (RunFolder(run).checkpoints.weights(6) for run in (tmp_path / "run", trained))
     assert all(torch.equal(one[name], tensor) for name, tensor in other.items())
+
+
+def same_model(one: Path, other: Path) -> bool:
+    return all(
+        (one / name).read_bytes() == (other / name).read_bytes() for name in ("model/model.safetensors", "scores.json")
+    )
+
+
+def test_a_stop_while_data_is_prepared_leaves_nothing_half_done(tmp_path: Path, trained: Path) -> None:
+    assert list(train(recipe(), tmp_path / "run", stop=lambda: True)) == [Finished(0, "interrupted")]
+    assert [path.name for path in (tmp_path / "run").iterdir()] == ["lock"]
+    assert not [path for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    again(tmp_path / "run")
+    assert same_model(tmp_path / "run", trained)
+
+
+@pytest.mark.parametrize("step", [4, 6])
+def test_a_stop_during_an_evaluation_saves_the_step_and_leaves_the_evaluation_to_later(
+    step: int, tmp_path: Path, trained: Path
+) -> None:
+    asked: list[bool] = []
+    begun: list[Event] = []
+    for event in train(recipe(), tmp_path / "run", stop=lambda: bool(asked)):
+        begun.append(event)
+        if isinstance(event, Step) and event.step == step:
+            asked.append(True)
+    assert begun[-1] == Finished(step, "interrupted")
+    assert [event.step for event in Happened(begun).of(Evaluated)] == ([4] if step == 6 else [])
+    assert RunFolder(tmp_path / "run").checkpoints.progress(step)["unevaluated"]
+    happened = again(tmp_path / "run")
+    assert [event.step for event in happened.of(Evaluated)] == [e for e in (4, 6) if e >= step]
+    assert happened.steps == list(range(step + 1, 7))
+    assert same_model(tmp_path / "run", trained)
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_a_stop_while_the_model_is_scored_loses_nothing(split: str, tmp_path: Path, trained: Path) -> None:
+    asked: list[bool] = []
+    events: list[Event] = []
+    for event in train(recipe(), tmp_path / "run", stop=lambda: bool(asked)):
+        events.append(event)
+        if isinstance(event, Scoring) and event.split == split:
+            asked.append(True)
+    assert events[-1] == Finished(6, "interrupted")
+    assert not (tmp_path / "run/scores.json").exists()
+    happened = again(tmp_path / "run")
+    assert happened.steps == []
+    assert happened.scored == ["dev", "test"]
+    assert same_model(tmp_path / "run", trained)
+
+
+def test_dev_data_that_changes_during_training_is_not_scored(tmp_path: Path) -> None:
+    files = {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
+    for file in files.values():
+        file.write_text("".join(f"{n}\t{n}\n" for n in range(40)))
+    data = {"kind": "parallel", "source": "en", "target": "xx"} | {name: [str(file)] for name, file in files.items()}
+    data["train"] = [data["train"]]
+    wanted = parse_recipe({**TREE, "data": data}, where="test")
+    events = train(wanted, tmp_path / "run")
+    while not isinstance(next(events), Saved):
+        pass
+    files["test"].write_text("1\t2\n")
+    with pytest.raises(CheckpointError) as caught:
+        list(events)
+    assert caught.value.code == "checkpoint.data_changed"
+    assert "test" in caught.value.what
+    assert not (tmp_path / "run/scores.json").exists()
+
+
+def test_after_a_divergence_a_lower_rate_resumes_and_nothing_else_may_change(tmp_path: Path) -> None:
+    def with_rate(rate: float, **more: Any) -> Recipe:
+        optimizer = {"schedule": "constant", "warmup": 0, "learning_rate": rate, **more}
+        return recipe(train={"optimizer": optimizer, "save_every": 1})
+
+    with pytest.raises(RunError) as failed:
+        again(tmp_path / "huge", with_rate(1e38))
+    assert failed.value.code == "run.not_finite"
+    assert "learning_rate" in (failed.value.hint or "")
+    assert RunFolder(tmp_path / "huge").has_diverged()
+
+    folder = RunFolder(tmp_path / "run")
+    for event in train(with_rate(1e-2), folder.path, stop=lambda: bool(folder.checkpoints.steps())):
+        assert not isinstance(event, Finished) or event.step < 6
+    with pytest.raises(CheckpointError) as caught:
+        again(folder.path, with_rate(1e-3))
+    assert caught.value.code == "checkpoint.other_recipe"
+    folder.append(Diverged(4, "the loss is not finite"))
+    with pytest.raises(CheckpointError) as caught:
+        again(folder.path, with_rate(1e-3, beta1=0.5))
+    assert caught.value.code == "checkpoint.other_recipe"
+    assert again(folder.path, with_rate(1e-3)).of(Resumed)
 
 
 def test_whoever_stops_listening_leaves_the_folder_unlocked(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 """Options shared by several commands, and how they are parsed: runs, splits, prediction options."""
 
 import json
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +55,20 @@ def run_recipe(run: Path) -> "Recipe":
     return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
 
 
-def splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Examples to evaluate on, and which data they are."""
+
+    examples: list[Any]
+    sha256: str
+    as_trained: bool
+    """whether the data is what the run was trained and scored with"""
+
+    def facts(self) -> dict[str, Any]:
+        return {"data": {"sha256": self.sha256, "as_trained": self.as_trained}}
+
+
+def splits(run: Path, data: list[str] | None) -> dict[str, HeldOut]:
     """The examples to evaluate on: the recipe's dev and test splits, or those of --data."""
     from jumok.data.corpus import Corpus
     from jumok.examples import SPLITS
@@ -65,26 +79,43 @@ def splits(run: Path, data: list[str] | None) -> dict[str, list[Any]]:
         corpora: list[Corpus[Any]] = [Corpus(recipe.data, split, seed=recipe.seed) for split in SPLITS[1:]]
         corpora = [corpus for corpus in corpora if corpus.exists()]
         _refuse_other_parts(run, recipe, corpora)
-        return {corpus.split: read_split(corpus) for corpus in corpora}
-    found: dict[str, list[Any]] = {}
+        return {corpus.split: _held_out(run, corpus, read_split(corpus)) for corpus in corpora}
+    found: dict[str, HeldOut] = {}
     for entry in data:
         split, _, files = entry.partition("=")
         if not split or not files or split in found:
             problem = f"{split} is given twice" if split in found else f"not a split: {entry}"
             hint = "write --data test=a.en,a.de, each split once"
             raise InputError(problem, where=f"--data {entry}", hint=hint, code="input.data")
-        found[split] = list(recipe.data.for_files(files.split(",")).read("test", seed=recipe.seed))
-        if not found[split]:
+        corpus = Corpus[Any](recipe.data.for_files(files.split(",")), "test", seed=recipe.seed)
+        found[split] = HeldOut(list(corpus), corpus.fingerprint(), as_trained=False)
+        if not found[split].examples:
             raise DataError("no examples to evaluate on", where=files, code="data.empty")
+    return found
+
+
+def _held_out(run: Path, corpus: "Corpus[Any]", examples: list[Any]) -> HeldOut:
+    """A split of the recipe; files that changed since training are noted, and their scores say so."""
+    known, sha256 = _known_data(run).get(corpus.split), corpus.fingerprint()
+    if known not in (None, sha256):
+        talk.print(
+            f"note: {corpus.name} changed since the run was trained (sha256 was {known[:12]}, is {sha256[:12]}):"
+            " the scores are not those of the run's own data"
+        )
+    return HeldOut(examples, sha256, as_trained=known == sha256)
+
+
+def _known_data(run: Path) -> dict[str, str]:
+    from jumok.train.folder import RunFolder
+
+    found: dict[str, str] = (RunFolder(run).stored() or {"data": {}})["data"]
     return found
 
 
 def _refuse_other_parts(run: Path, recipe: "Recipe", corpora: "list[Corpus[Any]]") -> None:
     """Reject held-out splits that differ from those of training: they may contain training examples."""
-    from jumok.train.folder import RunFolder
-
     held_out = [c for c in corpora if not recipe.data.is_made and recipe.data.share(c.split)]
-    known = (RunFolder(run).stored() or {"data": {}})["data"]
+    known = _known_data(run)
     if changed := [c.split for c in held_out if known.get(c.split) != c.fingerprint()]:
         raise CheckpointError(
             f"the training files, or how {' and '.join(changed)} are split off, changed since the run began",

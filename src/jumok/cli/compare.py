@@ -34,7 +34,8 @@ def compare(
     asked = options(overrides)
     a.wanted(asked)
     results = {}
-    for split, examples in splits(first, data).items():
+    for split, held_out in splits(first, data).items():
+        examples = held_out.examples
         with progress_bar(talk, split, 2 * len(examples), quiet=as_json) as done:
             results[split] = a.compare(b, examples, done=done, **asked)
     if as_json:

@@ -22,7 +22,7 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     console = Console(soft_wrap=True)
     for split, result in json.loads((out / "scores.json").read_text("utf-8")).items():
         print_scores(console, split, result)
-    samples = splits(out, None)["test"][:12]
+    samples = splits(out, None)["test"].examples[:12]
     print_samples(console, samples, load(out)([pair.source for pair in samples]))
     text = "two hundred thirty-four thousand five hundred six"
     console.print(f'\nTry it:\n  echo "{text}" | {sys.argv[0]} predict {out}', markup=False)

@@ -65,7 +65,8 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     if found is not None:
         return found
     predictor, findings = load(run), list[Finding]()
-    for split, examples in splits(run, None).items():
+    for split, held_out in splits(run, None).items():
+        examples = held_out.examples
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
             result, outputs = predictor.score(examples, done=done)
         findings += examined(predictor, examples, outputs, result | stored_beside(run, split), split)

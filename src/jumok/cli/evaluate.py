@@ -40,10 +40,12 @@ def evaluate(
     predictor.wanted(asked)
     results: dict[str, Any] = {}
     findings = {}
-    for split, examples in splits(run, data).items():
+    for split, held_out in splits(run, data).items():
+        examples = held_out.examples
         with progress_bar(talk, split, len(examples), quiet=as_json) as done:
             results[split], outputs = predictor.score(examples, done=done, **asked)
-        if not data:
+        results[split] |= held_out.facts()
+        if held_out.as_trained:
             results[split] |= stored_beside(run, split)
         for note in results[split].get("notes", []):
             talk.print(f"note: {note}")

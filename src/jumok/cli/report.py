@@ -22,7 +22,7 @@ from jumok.score.significance import Comparison
 from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.train.folder import RunFolder
-from jumok.train.loop import Evaluated, Finished, Resumed, Saved, Step, Threaded
+from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.training import Began, Event, Scored, Scoring
 
 PLAIN_LINE_SECONDS = 10.0
@@ -84,8 +84,8 @@ class TrainingReport:
             case Finished():
                 self._finished(event)
             case Threaded():
-                self.console.print(f"step {event.step}: cores are free, using {event.threads} threads")
-            case Saved():
+                self.console.print(f"step {event.step}: {event.threads} threads from here on, as cores are free")
+            case Saved() | Diverged():
                 pass
 
     def scored(self, n: int) -> None:

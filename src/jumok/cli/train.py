@@ -47,7 +47,7 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
 
 @contextmanager
 def interruptible() -> Iterator[list[int]]:
-    """Let SIGTERM and Ctrl-C ask the run to save and stop, by filling the list. A second Ctrl-C stops it at once."""
+    """Let signals ask the run to save and stop, by filling the list. A second Ctrl-C stops it at once."""
     asked: list[int] = []
 
     def ask(number: int, _: FrameType | None) -> None:
@@ -55,7 +55,10 @@ def interruptible() -> Iterator[list[int]]:
             raise KeyboardInterrupt
         asked.append(number)
 
-    old = {number: signal.signal(number, ask) for number in (signal.SIGTERM, signal.SIGINT)}
+    # Schedulers send SIGUSR1 before they kill; under nohup, SIGHUP is ignored and stays so.
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1, signal.SIGHUP)
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    old = {number: signal.signal(number, ask) for number in heard}
     try:
         yield asked
     finally:

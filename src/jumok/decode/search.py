@@ -8,14 +8,14 @@ B sentences, K beams, V vocabulary, S source positions.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request
-from jumok.errors import InputError
+from jumok.errors import CheckpointError, InputError
 
 
 class State(Protocol):
@@ -42,11 +42,21 @@ def search(
     """Return the hypotheses of each row of `state`, best first."""
     match config.method:
         case "beam":
-            return beam_search(decoder, state, requests, config, eos_id=eos_id)
+            found = beam_search(decoder, state, requests, config, eos_id=eos_id)
         case "greedy":
-            return follow(decoder, state, requests, _likeliest, eos_id=eos_id)
+            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id)
         case "sample":
-            return follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id)
+            found = follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id)
+    if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
+        raise damaged()
+    return found
+
+
+def damaged() -> CheckpointError:
+    """Finite weights give finite probabilities: whatever the text, it is the model that is wrong."""
+    hint = "use an earlier checkpoint, or train with a lower learning rate"
+    what = "the model is damaged: it gives probabilities that are not numbers"
+    return CheckpointError(what, hint=hint, code="checkpoint.not_finite")
 
 
 Choose = Callable[[Tensor, list[int]], Tensor]
@@ -93,7 +103,10 @@ def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeC
     for t in range(request.max_len):
         logits, state = decoder.step(tokens, state)
         forced = request.forced(t, eos_id)
-        tokens = choose(logits.float().log_softmax(dim=-1), [0])  # even if forced: the draws match those of `follow`
+        log_probs = logits.float().log_softmax(dim=-1)
+        if log_probs.isnan().any():
+            raise damaged()
+        tokens = choose(log_probs, [0])  # also where it is forced: draws as `follow` does
         if forced != NO_TOKEN:
             tokens = torch.full_like(tokens, forced)
         elif int(tokens) == eos_id:
@@ -153,7 +166,7 @@ class _Sampler:
         p = p * keep
         u = torch.stack([torch.rand(1, generator=self.generators[i]) for i in sentences]).to(p)
         pick = (p.cumsum(dim=-1) < u * p.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
-        pick = torch.minimum(pick, keep.sum(dim=-1, keepdim=True) - 1)
+        pick = torch.minimum(pick, keep.sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # NaN keeps none
         return ids.gather(1, pick)[:, 0]
 
 

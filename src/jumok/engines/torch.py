@@ -1,10 +1,10 @@
 """The reference engine: jumok's own models in torch."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import log
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
@@ -38,22 +38,28 @@ from jumok.threads import Threads
 SEARCH_TOKENS = 4096
 GENERATED_AT_ONCE = 64
 """texts that a language model continues in parallel"""
+Batch = TypeVar("Batch")
 Reader = RnnClassifier | RnnTagger | BertClassifier | BertTagger | BertRelation
 
 
 class TorchEngine:
     """Models of one task and one vocabulary, in evaluation mode, on one device."""
 
-    def __init__(self, models: Sequence[Model], tokenizers: Tokenizers) -> None:
+    def __init__(self, models: Sequence[Model], tokenizers: Tokenizers, between: Done = nobody) -> None:
+        """`between` is called before every batch, and may raise to stop."""
         self.models = list(models)
+        self._between = between
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.source
         self.threads: Threads | None = None
         """adjusted while a loaded model predicts; during training the loop does that"""
 
-    def _look_around(self) -> None:
-        if self.threads is not None:
-            self.threads.look()
+    def _each(self, batches: Iterable[Batch]) -> Iterator[Batch]:
+        for batch in batches:
+            self._between(0)
+            if self.threads is not None:
+                self.threads.look()
+            yield batch
 
     @property
     def n_models(self) -> int:
@@ -86,9 +92,8 @@ class TorchEngine:
 
     @torch.inference_mode()
     def logits(self, rows: Rows, *, entities: Sequence[tuple[Part, Part]] = (), done: Done = nobody) -> list[Array]:
-        self._look_around()
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in pages(rows, self.tokenizer, self.device):
+        for some, page in self._each(pages(rows, self.tokenizer, self.device)):
             extra: list[Tensor] = []
             if entities and isinstance(self.models[0], BertRelation):
                 where = torch.arange(page.ids.shape[1], device=self.device)
@@ -108,7 +113,7 @@ class TorchEngine:
         if not isinstance(model, RnnClassifier | BertClassifier):
             return None
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in pages(rows, self.tokenizer, self.device):
+        for some, page in self._each(pages(rows, self.tokenizer, self.device)):
             weights: list[Tensor] = []
             model(page.ids, page.segments, page.mask, weights=weights)
             if not weights:
@@ -125,7 +130,7 @@ class TorchEngine:
         n_labels = emissions[0].shape[2] if emissions else 0
         nothing = Tags(np.zeros(0, dtype=np.int64), np.zeros((0, n_labels)))
         tagged = [nothing] * len(emissions)
-        for some in sorted_batches(sizes, 8192) if sizes.any() else ():
+        for some in self._each(sorted_batches(sizes, 8192) if sizes.any() else ()):
             e = torch.zeros(len(models), len(some), int(max(sizes[some].max(), 1)), n_labels)
             for place, i in enumerate(some):
                 e[:, place, : sizes[i]] = torch.from_numpy(emissions[i])
@@ -158,7 +163,7 @@ class TorchEngine:
     @torch.inference_mode()
     def states(self, rows: Rows) -> list[Array]:
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in pages(rows, self.tokenizer, self.device, tokens=4096):
+        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
             hidden = self._bert(page.ids, page.segments, page.mask).double().cpu().numpy()
             for place, i in enumerate(some):
                 found[i] = hidden[place, : len(rows[i])]
@@ -168,7 +173,7 @@ class TorchEngine:
     def masked(self, rows: Rows) -> list[Array]:
         model = cast(BertPretraining, self.models[0])
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in pages(rows, self.tokenizer, self.device, tokens=4096):
+        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
             assert self.tokenizer.mask_id is not None
             is_mask = page.ids.eq(self.tokenizer.mask_id)
             hidden = model(page.ids, page.segments, page.mask)
@@ -181,7 +186,7 @@ class TorchEngine:
     def follows(self, rows: Rows) -> Array:
         model = cast(BertPretraining, self.models[0])
         found = np.zeros(len(rows))
-        for some, page in pages(rows, self.tokenizer, self.device, tokens=4096):
+        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
             first = model(page.ids, page.segments, page.mask)[:, 0]
             found[some] = model.follows(first).softmax(dim=-1)[:, 0].double().cpu().numpy()
         return found
@@ -203,12 +208,11 @@ class TorchEngine:
 
     @torch.inference_mode()
     def likelihood(self, rows: Rows, *, done: Done = nobody) -> Array:
-        self._look_around()
         models = [model for model in self.models if isinstance(model, RnnLanguageModel | Gpt | Elmo)]
         both = all(isinstance(model, Elmo) for model in models)
         found = np.zeros((len(rows), 2 if both else 1))
         sizes = np.array([len(row) for row in rows], dtype=np.int64)
-        for some in sorted_batches(sizes, SEARCH_TOKENS) if len(rows) else ():
+        for some in self._each(sorted_batches(sizes, SEARCH_TOKENS) if len(rows) else ()):
             out = pad([rows[i] for i in some], self.tokenizer.start_id).to(self.device)
             read = torch.full_like(out, self.tokenizer.start_id)
             read[:, 1:] = out[:, :-1]
@@ -236,7 +240,7 @@ class TorchEngine:
         sizes = np.array([max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)])
         pads = self.tokenizers.source.pad_id, self.tokenizers.target.pad_id
         total, count = 0.0, 0
-        for some in sorted_batches(sizes, SEARCH_TOKENS):
+        for some in self._each(sorted_batches(sizes, SEARCH_TOKENS)):
             source = pad([sources[i] for i in some], pads[0]).to(self.device)
             out = pad([targets[i] for i in some], pads[1]).to(self.device)
             read = torch.full_like(out, pads[1])
@@ -251,7 +255,6 @@ class TorchEngine:
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:
-        self._look_around()
         return (
             self._write(requests, config, done) if sources is None else self._translate(sources, requests, config, done)
         )
@@ -264,7 +267,7 @@ class TorchEngine:
         beams = config.beam if config.method == "beam" else 1
         sizes = np.array([len(source) for source in sources], dtype=np.int64)
         found: list[list[Hypothesis]] = [[] for _ in sources]
-        for rows in sorted_batches(sizes, max(SEARCH_TOKENS // beams, 1)) if len(sizes) else ():
+        for rows in self._each(sorted_batches(sizes, max(SEARCH_TOKENS // beams, 1)) if len(sizes) else ()):
             source = pad([sources[i] for i in rows], self.tokenizers.source.pad_id).to(self.device)
             mask = source != self.tokenizers.source.pad_id
             states = [model.start(source, mask) for model in models]
@@ -280,7 +283,7 @@ class TorchEngine:
         model = cast(LanguageModel, self.models[0])
         found: list[list[Hypothesis]] = [[] for _ in requests]
         order = sorted(range(len(requests)), key=lambda i: len(requests[i].prefix))
-        for first in range(0, len(order), GENERATED_AT_ONCE):
+        for first in self._each(range(0, len(order), GENERATED_AT_ONCE)):
             some = order[first : first + GENERATED_AT_ONCE]
             chosen = [requests[i] for i in some]
             here = search(model, model.start(len(some)), chosen, config, eos_id=self.tokenizer.end_id)

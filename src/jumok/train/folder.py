@@ -129,6 +129,10 @@ class RunFolder:
             with self.events.open("a", encoding="utf-8") as file:
                 file.write("\n")
 
+    def has_diverged(self) -> bool:
+        """Whether the last thing that happened is that training diverged."""
+        return [event.get("event") for event in self.history()][-1:] == ["diverged"]
+
     def history(self) -> list[dict[str, Any]]:
         """All readable events."""
         if not self.events.exists():

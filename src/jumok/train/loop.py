@@ -9,7 +9,7 @@ checkpoint needs its step, epoch and batch.
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
-from math import inf, isfinite, isnan
+from math import inf, isfinite
 from time import perf_counter
 from typing import Any, Literal, Protocol
 
@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Steps
+from jumok.config import Count, Positive, Steps
 from jumok.errors import RunError
 from jumok.threads import Threads
 from jumok.train.checkpoint import Checkpoints
@@ -68,7 +68,9 @@ class Task(Protocol):
         """`done` is the fraction of steps already taken."""
         ...
 
-    def evaluate(self, model: Any) -> dict[str, float]: ...
+    def evaluate(self, model: Any, *, done: Callable[[int], None]) -> dict[str, float]:
+        """Dev scores; `done` is called with the number of examples finished since its last call, and may raise."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -100,6 +102,8 @@ class TrainConfig:
     threads: Count | None = None
     """CPU threads of this process; by default one per core that no other program uses, adjusted when that changes, in
     which case the last bits of the result may differ"""
+    watchdog: Positive = 10.0
+    """minutes without progress after which the other processes of a group take one for stuck, and end"""
     tensorboard: bool = False
 
     def resolved(self, epoch_lengths: Callable[[int], int]) -> "TrainConfig":
@@ -133,7 +137,13 @@ class Progress:
     best_step: int | None = None
     worse: int = 0
     """evaluations since the best one"""
+    unevaluated: bool = False
+    """the evaluation of this step was interrupted"""
     finished: bool = False
+
+
+class Interrupted(Exception):
+    """Raised by a callback, to stop work that takes long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,15 @@ class Threaded:
     threads: int
 
 
-Event = Resumed | Step | Evaluated | Saved | Threaded | Finished
+@dataclass(frozen=True, slots=True)
+class Diverged:
+    """Loss, gradient or weights are no longer finite; the step is not saved, and training ends with an error."""
+
+    step: int
+    what: str
+
+
+Event = Resumed | Step | Evaluated | Saved | Threaded | Diverged | Finished
 
 
 def train(
@@ -207,32 +225,40 @@ def train(
         return
     source, layers = _Batches(task, progress), Layers(model, config.transfer)
     reason: Literal["steps", "patience", "interrupted"] = "steps"
-    while progress.step < config.steps:
-        layers.at(progress.step + 1)
-        event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
-        progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
-        yield event
-        if threads is not None and threads.look():
-            yield Threaded(progress.step, threads.n)
+    while progress.unevaluated or progress.step < config.steps:
+        if not progress.unevaluated:
+            layers.at(progress.step + 1)
+            try:
+                event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
+            except RunError as error:
+                if error.code == "run.not_finite":
+                    yield Diverged(progress.step + 1, error.what)
+                    raise _diverged(error, checkpoints.steps()) from error
+                raise
+            progress = replace(progress, step=event.step, epoch=source.epoch, batch=source.batch)
+            yield event
+            if threads is not None and threads.look():
+                yield Threaded(progress.step, threads.n)
         last = progress.step == config.steps
         better = False
-        if last or progress.step % config.evaluate_every == 0:
-            evaluated, progress = _evaluate(model, task, config, progress, group)
-            yield evaluated
-            better = evaluated.best
-            if config.patience is not None and progress.worse >= config.patience:
-                reason = "patience"
-        stopping = group.any(interrupted())
-        finished = last or reason == "patience"
+        if last or progress.unevaluated or progress.step % config.evaluate_every == 0:
+            evaluated, progress = _evaluate(model, task, config, progress, group, interrupted)
+            if evaluated is not None:
+                yield evaluated
+                better = evaluated.best
+                if config.patience is not None and progress.worse >= config.patience:
+                    reason = "patience"
+        stopping = progress.unevaluated or group.any(interrupted())
+        finished = (last or reason == "patience") and not progress.unevaluated
         if finished or stopping or better or progress.step % config.save_every == 0:
             progress = replace(progress, finished=finished)
-            if group.rank == 0:
-                folder = checkpoints.save(progress.step, model, optimizer, asdict(progress))
-                # At least two, in case the newest is damaged.
-                kept = planned_steps(checkpoints.steps(), config, progress.step)[-max(config.keep_last, 2) :]
-                checkpoints.prune(keep={*kept, progress.step, progress.best_step or progress.step})
-                yield Saved(progress.step, str(folder))
-            group.barrier()
+            with group.first_before_others():
+                if group.rank == 0:
+                    folder = checkpoints.save(progress.step, model, optimizer, asdict(progress))
+                    # At least two, in case the newest is damaged.
+                    kept = planned_steps(checkpoints.steps(), config, progress.step)[-max(config.keep_last, 2) :]
+                    checkpoints.prune(keep={*kept, progress.step, progress.best_step or progress.step})
+                    yield Saved(progress.step, str(folder))
         if finished or stopping:
             reason = reason if finished else "interrupted"
             break
@@ -300,21 +326,29 @@ def _step(
     parameters = [p for p in model.parameters() if p.requires_grad]
     group.sum_gradients(parameters)
     norm = float(nn.utils.clip_grad_norm_(parameters, config.optimizer.clip_norm or inf))
+    where = f"epoch {first[0]}, batch {first[1]}: {task.name(np.concatenate(taken))}"
     if not isfinite(total) or not isfinite(norm):
-        raise RunError(
-            f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite; nothing was updated",
-            where=f"epoch {first[0]}, batch {first[1]}: {task.name(np.concatenate(taken))}",
-            hint="lower the learning rate, lengthen the warm-up, set clip_norm = 1.0, or check those examples;"
-            " the last checkpoint is good",
-            code="run.not_finite",
-        )
+        what = f"step {step}: the {'gradient' if isfinite(total) else 'loss'} is not finite"
+        raise RunError(what, where=where, code="run.not_finite")
     rate = learning_rate(step, config.optimizer, peak=peak_rate, steps=config.steps)
     for group_of_parameters in optimizer.param_groups:
         group_of_parameters["lr"] = rate * group_of_parameters.get("scale", 1.0)
     optimizer.step()
+    if not isfinite(float(nn.utils.get_total_norm([p.detach() for p in parameters]))):
+        what = f"step {step}: the weights are not finite after the update"
+        raise RunError(what, where=where, code="run.not_finite")
     tokens = int(group.sum(sum(_each(getattr(batch, "tokens", batch.count))[0] for batch in batches)))
     parts = dict(zip(task.losses, means, strict=True)) if len(means) > 1 else {}
     return Step(step, first[0], total, rate, norm, tokens, perf_counter() - began, parts)
+
+
+def _diverged(error: RunError, saved: list[int]) -> RunError:
+    last = f"from step {saved[-1]}, the last checkpoint" if saved else "from the beginning"
+    hint = (
+        f"resume {last} with the same command and a lower train.optimizer.learning_rate, a longer warmup or"
+        " clip_norm = 1.0; or check those examples"
+    )
+    return RunError(error.what, where=error.where, hint=hint, code=error.code)
 
 
 def _each(count: int | tuple[int, ...]) -> tuple[int, ...]:
@@ -326,13 +360,34 @@ def _mix(seed: int, step: int, rank: int) -> int:
 
 
 def _evaluate(
-    model: nn.Module, task: Task, config: TrainConfig, progress: Progress, group: Group
-) -> tuple[Evaluated, Progress]:
+    model: nn.Module,
+    task: Task,
+    config: TrainConfig,
+    progress: Progress,
+    group: Group,
+    interrupted: Callable[[], bool],
+) -> tuple[Evaluated | None, Progress]:
+    """The first process evaluates; asked to stop, it leaves the evaluation to whoever resumes."""
+
+    def done(_: int) -> None:
+        group.working()
+        if interrupted():
+            raise Interrupted
+
     model.eval()
-    scores = task.evaluate(model) if group.rank == 0 else {}
+    scores, stopped = dict[str, float](), False
+    with group.first_before_others():
+        if group.rank == 0:
+            try:
+                scores = task.evaluate(model, done=done)
+            except Interrupted:
+                stopped = True
+    if group.any(stopped):
+        return None, replace(progress, unevaluated=True)
+    progress = replace(progress, unevaluated=False)
     value = group.sum(scores.get(config.metric, 0.0))  # the other processes add 0
     sign = -1 if config.metric in LOWER_IS_BETTER else 1
-    better = not isnan(value) and (progress.best is None or sign * value > sign * progress.best)
+    better = isfinite(value) and (progress.best is None or sign * value > sign * progress.best)
     if better:
         progress = replace(progress, best=value, best_step=progress.step, worse=0)
     else:

@@ -2,7 +2,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
-from math import log
+from math import log, nan
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import torch
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig, Request
 from jumok.decode.search import Ensemble, EnsembleState, coverage_cost, length_penalty, search
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
 
 EOS = 0
 V = 4  # the end and three pieces
@@ -386,3 +386,14 @@ def test_impossible_options_are_refused(options):
         read_config(DecodeConfig, options, what="[decode]")
     assert [mistake.key for mistake in caught.value.mistakes] == [*(options.keys() - {"method"})]
     assert caught.value.code == ("recipe.mismatch" if options.get("n_best") else "recipe.value")
+
+
+@pytest.mark.parametrize("method", ["beam", "greedy", "sample"])
+@pytest.mark.parametrize("after", [0, 2])
+def test_probabilities_that_are_not_numbers_name_the_model(method, after):
+    table = random_table(3)
+    broken = Table(lambda i, prefix: [nan] * V if len(prefix) >= after else table.log_probs(i, prefix))
+    request = Request(source_len=3, max_len=6, prefix=[2, 3])
+    with pytest.raises(CheckpointError) as caught:
+        search(broken, broken.start(1), [request], DecodeConfig(method=method), eos_id=EOS)
+    assert caught.value.code == "checkpoint.not_finite"

@@ -18,6 +18,7 @@ from jumok.models.weights import unique_tensors
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.layers import TransferConfig
 from jumok.train.loop import (
+    Diverged,
     Evaluated,
     Event,
     Finished,
@@ -91,7 +92,7 @@ class Toy:
         self.in_training.append(model.training)
         return Loss((model(batch.x) - batch.y).square().sum(), batch.count)
 
-    def evaluate(self, model: Net) -> dict[str, float]:
+    def evaluate(self, model: Net, *, done: Callable[[int], None]) -> dict[str, float]:
         self.in_training.append(model.training)
         self.evaluations += 1
         if self.scores:
@@ -329,6 +330,7 @@ def test_progress_is_all_there_is_to_know(tmp_path: Path) -> None:
         "best": 2.0,
         "best_step": 8,
         "worse": 0,
+        "unevaluated": False,
         "finished": False,
     }
     assert stored[11] == {**stored[9], "step": 11, "batch": 3, "worse": 1, "finished": True}
@@ -374,10 +376,12 @@ def test_a_loss_that_is_not_finite_stops_before_the_update(value: float, batch: 
     for _ in range(batch):
         next(steps)
     seen.append({name: tensor.clone() for name, tensor in unique_tensors(model).items()})
+    assert isinstance(diverged := next(steps), Diverged)
     with pytest.raises(RunError) as caught:
         next(steps)
     assert caught.value.code == "run.not_finite"
     assert f"step {batch + 1}: the loss " in caught.value.what
+    assert diverged == Diverged(batch + 1, caught.value.what)
     assert caught.value.where == f"epoch 0, batch {batch}: examples {', '.join(map(str, examples))}"
     assert all(torch.equal(tensor, seen[0][name]) for name, tensor in unique_tensors(model).items())
     assert all(torch.isfinite(value).all() for state in optimizer.state.values() for value in state.values())
@@ -401,10 +405,35 @@ def test_a_gradient_that_is_not_finite_stops_before_the_update(tmp_path: Path) -
         seed=5,
     )
     with pytest.raises(RunError) as caught:
-        next(steps)
+        list(steps)
     assert caught.value.code == "run.not_finite"
     assert "gradient" in caught.value.what
     assert all(torch.equal(tensor, before[name]) for name, tensor in unique_tensors(model).items())
+
+
+def test_weights_that_an_update_blew_up_are_neither_saved_nor_called_best(tmp_path: Path) -> None:
+    model = Net(0.0)
+    config = replace(CONFIG, optimizer=replace(ADAM, learning_rate=1e38), evaluate_every=1, save_every=1)
+    optimizer = make_optimizer(model, config.optimizer)
+    steps = train(model, Toy(), config, optimizer=optimizer, peak_rate=1e38, checkpoints=Checkpoints(tmp_path), seed=5)
+    events: list[Event] = []
+    with pytest.raises(RunError) as caught:
+        events.extend(steps)
+    assert caught.value.code == "run.not_finite"
+    assert not any(isinstance(event, Evaluated) and event.best for event in events)
+    for step in Checkpoints(tmp_path).steps():
+        assert all(tensor.isfinite().all() for tensor in Checkpoints(tmp_path).weights(step).values())
+
+
+@pytest.mark.parametrize("value", [nan, float("inf"), -float("inf")])
+def test_a_score_that_is_not_finite_is_never_best(value: float, tmp_path: Path) -> None:
+    class Unscored(Toy):
+        def evaluate(self, model: Net, *, done: Callable[[int], None]) -> dict[str, float]:
+            return {"perplexity": value, "bleu": value}
+
+    for metric in ("perplexity", "bleu"):
+        found = run(tmp_path / metric, task=Unscored(), config=replace(CONFIG, metric=metric))
+        assert not any(event.best for event in found.events if isinstance(event, Evaluated))
 
 
 def test_the_last_checkpoint_stays_good(tmp_path: Path) -> None:

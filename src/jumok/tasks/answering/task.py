@@ -13,6 +13,7 @@ from jumok.data.batching import Indices
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.questions import Question
@@ -108,8 +109,10 @@ class AnsweringTask(OneTextTask[Question]):
         total = F.cross_entropy(logits, places, reduction="sum")  # [B, S, 2] against [B, 2]
         return Loss(total / 2, batch.count)
 
-    def evaluate(self, model: AnyAnswerer) -> dict[str, float]:
-        return Answerer(TorchEngine([model], self.tokenizers), self.tokenizers, self.config, self.facts).quick(self.dev)
+    def evaluate(self, model: AnyAnswerer, *, done: Done = nobody) -> dict[str, float]:
+        return Answerer(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.config, self.facts).quick(
+            self.dev
+        )
 
     def calibrated(self, predictor: Answerer, dev: Sequence[Question]) -> dict[str, Any]:
         threshold = predictor.best_threshold(dev)

@@ -13,6 +13,7 @@ from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.choices import Choice
@@ -109,8 +110,8 @@ class ChoiceTask(OneTextTask[Choice]):
         logits = model(page.ids, page.segments, page.mask).reshape(len(batch.labels), self.n_endings)
         return Loss(F.cross_entropy(logits, batch.labels.to(model.device), reduction="sum"), batch.count)
 
-    def evaluate(self, model: AnyChooser) -> dict[str, float]:
-        return Chooser(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+    def evaluate(self, model: AnyChooser, *, done: Done = nobody) -> dict[str, float]:
+        return Chooser(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Choice]) -> dict[str, dict[str, float]]:
         """Scores of always choosing the index that is most often right."""

@@ -15,6 +15,7 @@ from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
 from jumok.data.shards import Shards
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.labelled import Labelled
@@ -156,8 +157,8 @@ class ClassificationTask(OneTextTask[Labelled]):
         targets, smoothing = batch.targets.to(model.device), self.config.label_smoothing
         return Loss(target_loss(self.targets, outputs, targets, smoothing=smoothing, weights=weights), batch.count)
 
-    def evaluate(self, model: ReadingClassifier) -> dict[str, float]:
-        engine = TorchEngine([model], self.tokenizers)
+    def evaluate(self, model: ReadingClassifier, *, done: Done = nobody) -> dict[str, float]:
+        engine = TorchEngine([model], self.tokenizers, done)
         return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
 
     def calibrated(self, predictor: Classifier, dev: Sequence[Labelled]) -> dict[str, Any]:

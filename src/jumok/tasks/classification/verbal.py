@@ -13,6 +13,7 @@ from torch import Tensor
 
 from jumok.data.batching import Indices
 from jumok.data.corpus import Corpus
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.examples.labelled import Labelled
 from jumok.models.gpt import Gpt
@@ -92,8 +93,8 @@ class VerbalTask(OneTextTask[Labelled]):
         )
         return Loss(torch.stack([label, self.config.text_loss * text]), batch.count)
 
-    def evaluate(self, model: Gpt) -> dict[str, float]:
-        engine = TorchEngine([model], self.tokenizers)
+    def evaluate(self, model: Gpt, *, done: Done = nobody) -> dict[str, float]:
+        engine = TorchEngine([model], self.tokenizers, done)
         return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:

@@ -13,6 +13,7 @@ from jumok.data.corpus import Corpus
 from jumok.data.pages import pad
 from jumok.data.shards import in_texts
 from jumok.decode.options import DecodeConfig
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import DocumentData, Text
@@ -142,5 +143,5 @@ class LanguageModelTask(OneTextTask[Text | Sentence]):
         total = linear_cross_entropy(torch.cat(found), model.projection, targets.repeat(len(found)))
         return Loss(total / len(found), batch.count)
 
-    def evaluate(self, model: LanguageModel) -> dict[str, float]:
-        return Generator(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+    def evaluate(self, model: LanguageModel, *, done: Done = nobody) -> dict[str, float]:
+        return Generator(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)

@@ -19,6 +19,7 @@ from jumok.data.packing import Packed, Reader
 from jumok.data.pages import packed_states
 from jumok.data.passages import FIELDS, FRAME_OF_PAIR, Passages, encode_documents, read_passages
 from jumok.data.shards import Shards
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.documents import Sentence
@@ -126,9 +127,9 @@ class PretrainingTask:
     def loss(self, model: BertPretraining, batch: Packed, *, done: float) -> Loss:
         return pretraining_loss(model, batch)
 
-    def evaluate(self, model: BertPretraining) -> dict[str, float]:
+    def evaluate(self, model: BertPretraining, *, done: Done = nobody) -> dict[str, float]:
         """Dev perplexity and accuracy at masked tokens, and accuracy of next-sentence prediction."""
-        return dev_scores(judge(TorchEngine([model], self.tokenizers), self.dev_reader, self.batch_tokens))
+        return dev_scores(judge(TorchEngine([model], self.tokenizers, done), self.dev_reader, self.batch_tokens))
 
     def baseline_scores(self, examples: Sequence[Sentence]) -> dict[str, dict[str, float]]:
         """None: the predictor reports the majority itself."""

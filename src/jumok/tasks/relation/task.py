@@ -12,6 +12,7 @@ from jumok.data.batching import Indices
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.relations import Related
@@ -133,8 +134,8 @@ class RelationTask(OneTextTask[Related]):
         total = F.cross_entropy(logits, labels, label_smoothing=self.config.label_smoothing, reduction="sum")
         return Loss(total, batch.count)
 
-    def evaluate(self, model: AnyRelation) -> dict[str, float]:
-        engine = TorchEngine([model], self.tokenizers)
+    def evaluate(self, model: AnyRelation, *, done: Done = nobody) -> dict[str, float]:
+        engine = TorchEngine([model], self.tokenizers, done)
         return Relater(engine, self.tokenizers, self.facts, no_relation=self.config.no_relation).quick(self.dev)
 
     def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:

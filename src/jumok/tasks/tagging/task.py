@@ -11,6 +11,7 @@ from jumok.data.batching import Indices
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page, pad
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.spans import Spans
@@ -166,5 +167,5 @@ class TaggingTask(OneTextTask[Spans]):
             return Loss(-model.crf.log_likelihood(emissions, tags, mask).sum(), batch.count)
         return Loss(F.cross_entropy(emissions[mask], tags[mask], reduction="sum"), batch.count)
 
-    def evaluate(self, model: AnyTagger) -> dict[str, float]:
-        return Tagger(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+    def evaluate(self, model: AnyTagger, *, done: Done = nobody) -> dict[str, float]:
+        return Tagger(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)

@@ -12,6 +12,7 @@ from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus, Texts
 from jumok.data.pages import pad
 from jumok.data.shards import Shards, in_chunks
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
 from jumok.examples.pairs import Pair
@@ -185,8 +186,8 @@ class TranslationTask:
         own = self.config.scheduled_sampling * done
         return translation_loss(model, batch, smoothing=self.config.label_smoothing, own=own)
 
-    def evaluate(self, model: EncoderDecoder) -> dict[str, float]:
-        return Translator(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+    def evaluate(self, model: EncoderDecoder, *, done: Done = nobody) -> dict[str, float]:
+        return Translator(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)
 
 
 def translation_loss(model: EncoderDecoder, batch: Batch, *, smoothing: float, own: float = 0.0) -> Loss:

@@ -12,6 +12,7 @@ from jumok.data.batching import Indices
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.examples.labelled import Labelled
 from jumok.tasks.one_text import OneTextTask
@@ -69,5 +70,5 @@ class ParityTask(OneTextTask[Labelled]):
         logits = model(page.ids, page.segments, page.mask)
         return Loss(F.cross_entropy(logits, batch.labels.to(model.device), reduction="sum"), batch.count)
 
-    def evaluate(self, model: Any) -> dict[str, float]:
-        return Counter(TorchEngine([model], self.tokenizers), self.tokenizers, self.facts).quick(self.dev)
+    def evaluate(self, model: Any, *, done: Done = nobody) -> dict[str, float]:
+        return Counter(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)
