@@ -6,7 +6,7 @@ STAMP := $(VENV)/.installed
 FONTS := $(VENV)/.fonts
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fast system format bench golden docs clean
+.PHONY: help install demo test check fast system faults format bench golden docs clean
 
 help: ## This help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -45,6 +45,9 @@ fast: install ## The fast tiers: unit, contracts, golden
 
 system: install ## The slow tiers: toys trained through the command line, the README
 	$(BIN)/python -m pytest -q -n 2 --dist loadgroup -m system
+
+faults: install ## Kill, starve and sabotage runs, feed them hostile files; the table in docs/reliability.md
+	$(BIN)/python tests/faults/run.py --write docs/reliability.md
 
 test: check fast system ## Everything; what continuous integration runs
 

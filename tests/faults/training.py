@@ -183,9 +183,7 @@ def a_rank_dies(shop: Shop, random: Random) -> int:
     os.kill(random.choice(workers), signal.SIGKILL)
     _, err = process.communicate(timeout=120)
     assert process.returncode != 0
-    ours = [line for line in err.splitlines() if line.startswith("error:")]
-    assert len(ours) <= 1, ours
-    assert "gloo" not in err, err
+    _named(err)
     reached = steps_of(out)
     ended = shop.train(out, *more, before=lambda: signal.alarm(0))
     assert ended.code == 0, ended.err
@@ -195,6 +193,31 @@ def a_rank_dies(shop: Shop, random: Random) -> int:
     second.communicate(timeout=120)
     assert second.returncode == 0
     return reached - resumed
+
+
+def _named(err: str) -> None:
+    """The one that lives ends with one line that names the other, and not with the many of the library beneath."""
+    ours = [line for line in err.splitlines() if line.startswith("error:")]
+    assert len(ours) <= 1, ours  # torchrun may end it before it has said anything
+    assert all("of 2 no longer responds" in line for line in ours), ours
+    assert "gloo" not in err, err
+
+
+def a_rank_hangs(shop: Shop, random: Random) -> int:
+    """One of two processes is stopped: the watchdog notices, and the run resumes."""
+    out = shop.new()
+    more = ["--set", "train.steps=4000", "--set", "train.save_every=20", "--set", "train.watchdog=0.05"]
+    process = _torchrun(shop, out, more)
+    while steps_of(out) < 30 and process.poll() is None:
+        time.sleep(0.05)
+    stopped = random.choice(_children(process.pid))
+    os.kill(stopped, signal.SIGSTOP)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode != 0
+    _named(err)
+    assert "error:" in err
+    reached, saved = steps_of(out), max(int(path.name[5:]) for path in (out / "checkpoints").glob("step-*"))
+    return reached - saved
 
 
 def _torchrun(shop: Shop, out: Path, more: list[str]) -> "subprocess.Popen[str]":
@@ -220,4 +243,5 @@ FAULTS = [
     Fault("a learning rate that makes training diverge", divergence, 3, quick=True),
     Fault("the time of day jumps by years", a_clock_that_jumps, 3),
     Fault("one of two processes killed, then 1 and 2 processes", a_rank_dies, 3),
+    Fault("one of two processes stopped (SIGSTOP)", a_rank_hangs, 1),
 ]

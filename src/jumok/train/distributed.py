@@ -90,7 +90,7 @@ class Pulse:
         return [int(self._store.add(f"{kind}/{rank}", 0)) for rank in range(self.world)]
 
     def lost(self, ranks: Sequence[int]) -> RunError:
-        what = f"process {_listed(ranks)} of {self.world} has died; process {self.rank} ends, too"
+        what = f"process {_listed(ranks)} of {self.world} no longer responds; process {self.rank} ends, too"
         hint = "run the same command again: it resumes from the last checkpoint"
         return RunError(what, hint=hint, code="run.rank_lost")
 
