@@ -7,14 +7,15 @@ tokens are never matched in a user's text.
 import hashlib
 import itertools
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import tokenizers
-from tokenizers.models import WordLevel, WordPiece
+from tokenizers.models import BPE, WordLevel, WordPiece
 
-from jumok.errors import CheckpointError, DataError
+from jumok.errors import CheckpointError, DataError, JumokError
 from jumok.text.normalise import compose_with_spans
 from jumok.text.vocabulary import (
     BERT,
@@ -45,11 +46,14 @@ class Encoded:
 class Tokenizer:
     """A trained vocabulary and its rules; holds no other state."""
 
-    def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        self._backend = backend
+    def __init__(self, backend: tokenizers.Tokenizer, *, where: Path | None = None) -> None:
+        """`where` is the file of a stored vocabulary, for errors."""
+        self._backend, self._where = backend, where
         self._backend.no_padding()
         self._backend.no_truncation()
         self._backend.encode_special_tokens = True  # a special token in a user's text is plain text
+        if isinstance(backend.model, BPE):
+            backend.model.dropout = None  # merges left out at random are for training: the same text, the same ids
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.layout = _layout(backend)
         self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
@@ -90,7 +94,8 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         for text in texts:
             _refuse_surrogates(text)
-        return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
+        with self._in_use():
+            return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str, endings: Collection[str] = ()) -> Encoded:
         """Encode with character offsets into the original `text`, even where normalisation joined characters.
@@ -99,7 +104,8 @@ class Tokenizer:
         """
         _refuse_surrogates(text)
         composed, spans = compose_with_spans(text)
-        encoding = self._backend.encode(composed, add_special_tokens=False)
+        with self._in_use():
+            encoding = self._backend.encode(composed, add_special_tokens=False)
         cuts = _before_endings(composed, endings) if endings else set()
         ids: list[int] = []
         offsets: list[tuple[int, int]] = []
@@ -138,8 +144,14 @@ class Tokenizer:
 
     def decode(self, ids: Sequence[int]) -> str:
         pieces = [i for i in ids if i not in (self.start_id, self.end_id, self.pad_id)]
-        text: str = self._backend.decode(pieces, skip_special_tokens=False)
+        with self._in_use():
+            text: str = self._backend.decode(pieces, skip_special_tokens=False)
         return text
+
+    @contextmanager
+    def _in_use(self) -> Iterator[None]:
+        with _backend_errors("tokenizer fails on a text", where=self._where, code="checkpoint.tokenizer"):
+            yield
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._backend.id_to_token(i) or self.layout.unknown for i in ids]
@@ -166,22 +178,32 @@ class Tokenizer:
         return hashlib.sha256(self.to_json().encode()).hexdigest()
 
     @classmethod
-    def from_json(cls, text: str) -> "Tokenizer":
-        return cls(tokenizers.Tokenizer.from_str(text))
+    def from_json(cls, text: str, *, where: Path | None = None) -> "Tokenizer":
+        return cls(tokenizers.Tokenizer.from_str(text), where=where)
 
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         try:
-            return cls.from_json(path.read_text("utf-8"))
+            with _backend_errors("tokenizer cannot be read", where=path, code="checkpoint.unreadable"):
+                return cls.from_json(path.read_text("utf-8-sig"), where=path)
         except CheckpointError as error:
             raise CheckpointError(error.what, where=path, hint=error.hint, code=error.code) from error
-        except Exception as error:  # the backend raises bare exceptions for anything unreadable
-            what = f"tokenizer cannot be read: {error}"
-            raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
         return cls(learn(config, lines, layout))
+
+
+@contextmanager
+def _backend_errors(what: str, *, where: Path | None, code: str) -> Iterator[None]:
+    """The backend raises bare exceptions, and panics of its Rust code, which Python does not count as exceptions."""
+    try:
+        yield
+    except (JumokError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:
+        hint = "use the tokenizer that the model was trained with"
+        raise CheckpointError(f"{what}: {error}", where=where, hint=hint, code=code) from error
 
 
 def _id(backend: tokenizers.Tokenizer, token: str) -> int:

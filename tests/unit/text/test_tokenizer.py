@@ -1,5 +1,6 @@
 """Every kind of vocabulary: nothing is lost, offsets are exact, special tokens are out of reach, training is exact."""
 
+import json
 import os
 import re
 import subprocess
@@ -419,3 +420,50 @@ def test_alien_files_are_refused(content: str | bytes | None, code: str, tmp_pat
     with pytest.raises(CheckpointError) as caught:
         Tokenizer.load(path)
     assert (caught.value.code, caught.value.where) == (code, str(path))
+
+
+# vocabularies of strangers
+
+
+def stored(folder: Path, **changes: object) -> Path:
+    trained = Tokenizer.train(TokenizerConfig(kind="bpe", vocab_size=300), ["the cat sat on the mat"] * 5)
+    tree = json.loads(trained.to_json())
+    tree["model"] |= changes.pop("model", {})
+    (folder / "tokenizer.json").write_text(json.dumps({**tree, **changes}), "utf-8")
+    return folder / "tokenizer.json"
+
+
+def test_dropout_of_merges_is_for_training(tmp_path):
+    tokenizer = Tokenizer.load(stored(tmp_path, model={"dropout": 0.9}))
+    whole = Tokenizer.load(stored(tmp_path))
+    assert {tuple(tokenizer.encode("the cat sat")) for _ in range(30)} == {tuple(whole.encode("the cat sat"))}
+    assert tokenizer.sha256 == whole.sha256
+
+
+def test_a_panic_of_the_backend_is_an_error_of_the_file(tmp_path):
+    """pyo3 raises it as a BaseException, which nobody expects."""
+    path = stored(tmp_path, normalizer={"type": "Precompiled", "precompiled_charsmap": "AAAA"})
+    with pytest.raises(CheckpointError) as caught:
+        Tokenizer.load(path)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.unreadable", str(path))
+
+
+@pytest.mark.parametrize("use", [Tokenizer.encode, Tokenizer.encode_with_offsets])
+def test_a_panic_in_use_is_an_error_of_the_file(tmp_path, use):
+    path = stored(tmp_path, pre_tokenizer={"type": "FixedLength", "length": 0})
+    tokenizer = Tokenizer.load(path)
+    with pytest.raises(CheckpointError) as caught:
+        use(tokenizer, "the cat")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.tokenizer", str(path))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_what_ends_a_program_is_not_taken_for_a_panic(tmp_path, error, monkeypatch):
+    class Backend:
+        def encode_batch_fast(self, *_, **__):
+            raise error
+
+    tokenizer = Tokenizer.load(stored(tmp_path))
+    monkeypatch.setattr(tokenizer, "_backend", Backend())
+    with pytest.raises(error):
+        tokenizer.encode("the cat")
