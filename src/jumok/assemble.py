@@ -15,9 +15,11 @@ from jumok.engines.torch import TorchEngine, choose_device
 from jumok.errors import CheckpointError, RecipeError
 from jumok.examples import SPLITS
 from jumok.hub.folder import ModelFolder
+from jumok.memory import available_memory, gibibytes
 from jumok.models.build import Model, build_model
 from jumok.models.rnn import RnnConfig
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
+from jumok.show import cost
 from jumok.tasks.stored import read_start
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
@@ -132,6 +134,7 @@ def assemble(
     recipe = replace(recipe, train=recipe.train.resolved(lambda epoch: sum(1 for _ in task.batches(epoch))))
     torch.manual_seed(recipe.seed)
     head = recipe.kind.head(asdict(recipe.task), task.facts)
+    _refuse_too_large(recipe, task.tokenizers, device)
     model = build_model(recipe.model, head, **task.tokenizers.sizes).to(device)
     if recipe.init is not None and begins:
         labels = getattr(task.facts, "labels", [])
@@ -141,6 +144,20 @@ def assemble(
     notes += begin_with_vectors(model, recipe, task.tokenizers, read=begins)
     optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
     return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints)
+
+
+def _refuse_too_large(recipe: Recipe, tokenizers: Tokenizers, device: torch.device) -> None:
+    """Refuse a model that could not be trained here: an allocation that fails later ends in a crash, or in a kill."""
+    needed = cost(recipe, **tokenizers.sizes).training_bytes
+    there = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else available_memory()
+    if needed > there:
+        raise RecipeError(
+            f"the model is too large: its weights, gradients and moments need {gibibytes(needed)},"
+            f" and {gibibytes(there)} are available",
+            where="model",
+            hint="reduce the sizes in [model] or tokenizer.vocab_size; `jumok show` counts the parameters of each part",
+            code="recipe.too_large",
+        )
 
 
 def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, read: bool) -> list[str]:

@@ -16,8 +16,12 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter, ValidationE
 
 from jumok.errors import InputError, Mistake, RecipeError, nearest
 
-Count = Annotated[int, Field(ge=1)]
-CountOrZero = Annotated[int, Field(ge=0)]
+Count = Annotated[int, Field(ge=1, lt=2**31)]
+CountOrZero = Annotated[int, Field(ge=0, lt=2**31)]
+Width = Annotated[int, Field(ge=1, le=2**20)]
+"""of a layer, a vocabulary or a text: more is a mistake, and would overflow sizes of tensors"""
+Depth = Annotated[int, Field(ge=1, le=1000)]
+"""layers, and the heads of one"""
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Positive = Annotated[float, Field(gt=0)]
 NotNegative = Annotated[float, Field(ge=0)]

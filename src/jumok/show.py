@@ -18,6 +18,7 @@ from jumok.models.transformer import TransformerConfig
 from jumok.recipe import Recipe
 from jumok.tasks.protocol import TaskKind
 from jumok.tasks.stored import read_start
+from jumok.train.layers import Layers
 
 EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
@@ -33,7 +34,7 @@ class Cost:
     training_flops: float | None
     """None if the recipe sets epochs: their number of steps depends on the data"""
     training_bytes: int
-    """weights, gradients and Adam's two moments, in float32; without activations"""
+    """weights, and gradients and Adam's two moments of those that learn, in float32; without activations"""
 
 
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
@@ -45,6 +46,9 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     parts |= {name: p.numel() for name, p in model.named_parameters(recurse=False)}
     parts = {name: n for name, n in parts.items() if n}
     total = sum(p.numel() for p in model.parameters())
+    if recipe.train.transfer.mode == "frozen":
+        Layers(model, recipe.train.transfer).at(1)
+    learning = sum(p.numel() for p in model.parameters() if p.requires_grad)
     predicts_pieces = head.asks in ("words", "masked")
     flops = 6 * _products_per_pair_of_tokens(recipe.model, target if predicts_pieces else 0)
     tokens = recipe.train.steps * recipe.train.batch_tokens * recipe.train.accumulate
@@ -52,7 +56,7 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
         parameters={**parts, "total": total},
         flops_per_pair_of_tokens=flops,
         training_flops=None if recipe.train.epochs else float(flops) * tokens,
-        training_bytes=16 * total,
+        training_bytes=4 * total + 12 * learning,
     )
 
 

@@ -7,6 +7,7 @@ no more of them than free cores. A number set by the user is kept.
 """
 
 import os
+import re
 import resource
 import sys
 from collections.abc import Callable
@@ -14,6 +15,8 @@ from time import monotonic
 
 SPIN = "10000"
 """spins at a barrier before a thread sleeps: enough on an idle machine, where the last thread is never far behind"""
+MOST_THREADS = 1024
+"""many more than any machine has cores; OpenMP crashes if there are too many"""
 LOOK_EVERY = 2.0  # seconds
 BUSY = 0.4
 """cores in use by others, from which on one thread less is faster"""
@@ -33,7 +36,7 @@ def own_cores() -> set[int]:
 def asked_threads() -> int | None:
     """The user's OMP_NUM_THREADS; torchrun sets it, too."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdecimal() and int(asked) else None
+    return min(int(asked), MOST_THREADS) if re.fullmatch("0*[1-9][0-9]{0,9}", asked) else None
 
 
 class Neighbours:

@@ -4,13 +4,12 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from jumok.config import Count, Positive, Share
+from jumok.config import Count, Depth, Positive, Share
 from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
 from jumok.hub.heads import Heads, class_of, task_of
@@ -42,7 +41,7 @@ class TheirConfig:
 
     vocab_size: Count = 30522
     hidden_size: Count = 768
-    num_hidden_layers: Annotated[int, Field(ge=1, le=1000)] = 12
+    num_hidden_layers: Depth = 12
     num_attention_heads: Count = 12
     intermediate_size: Count = 3072
     hidden_act: str = "gelu"

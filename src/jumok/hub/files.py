@@ -4,18 +4,22 @@ import json
 import warnings
 from collections.abc import Collection
 from dataclasses import fields
+from math import prod
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 from torch import Tensor
 
 from jumok.config import read_config
 from jumok.errors import CheckpointError
+from jumok.files import parse_json
+from jumok.memory import available_memory, gibibytes
 
 WEIGHTS, INDEX, CONFIG = "model.safetensors", "model.safetensors.index.json", "config.json"
+BYTES = 4  # of a weight in memory, whatever the file has
 UNSAFE = ("*.bin", "*.pt", "*.pth", "*.ckpt", "*.pkl")
 
 Theirs = TypeVar("Theirs")
@@ -31,8 +35,8 @@ def write_json(path: Path, value: Any) -> None:
 
 def read_json(path: Path) -> dict[str, Any]:
     try:
-        value = json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        value = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
         what = f"cannot read the model folder: {error}"
         raise CheckpointError(what, where=path, code="checkpoint.unreadable") from error
     if not isinstance(value, dict):
@@ -63,6 +67,7 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     tensors: dict[str, Tensor] = {}
     for name in _weight_files(folder):
         try:
+            _refuse_too_large(folder / name)
             tensors |= load_file(folder / name)
         except (SafetensorError, OSError) as error:
             what = f"cannot read the weights: {error}"
@@ -78,6 +83,16 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
             hint = "use weights from a training run that did not diverge"
             raise CheckpointError(what, where=folder, hint=hint, code="checkpoint.not_finite")
     return tensors
+
+
+def _refuse_too_large(path: Path) -> None:
+    """A file with holes in it takes no room on a disk, and all of it in memory: its header says how much."""
+    with safe_open(path, framework="pt") as file:
+        needed = sum(prod(file.get_slice(name).get_shape()) * BYTES for name in file.keys())  # noqa: SIM118
+    if needed > (there := available_memory()):
+        what = f"the weights need {gibibytes(needed)} of memory, and {gibibytes(there)} are available"
+        hint = "use a smaller model, or a machine with more memory"
+        raise CheckpointError(what, where=path, hint=hint, code="checkpoint.too_large")
 
 
 def _weight_files(folder: Path) -> list[str]:

@@ -7,13 +7,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from jumok.config import Count, Positive, Share
+from jumok.config import Count, Depth, Positive, Share
 from jumok.hub.files import CONFIG, known_architecture, read_known
 from jumok.hub.heads import Heads, class_of, task_of
 from jumok.hub.names import ACTIVATIONS, Name, layer_norm, linear, to_ours, to_theirs, without_copies
@@ -33,7 +32,7 @@ class TheirConfig:
     vocab_size: Count = 50257
     n_positions: Count = 1024
     n_embd: Count = 768
-    n_layer: Annotated[int, Field(ge=1, le=1000)] = 12
+    n_layer: Depth = 12
     n_head: Count = 12
     n_inner: Count | None = None
     activation_function: str = "gelu_new"

@@ -9,13 +9,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import torch
-from pydantic import Field
 from torch import Tensor
 
-from jumok.config import Count, Share
+from jumok.config import Count, Depth, Share
 from jumok.errors import CheckpointError
 from jumok.hub.files import CONFIG, known_architecture, read_known
 from jumok.hub.heads import Heads, task_of
@@ -37,7 +36,7 @@ class TheirConfig:
     vocab_size: Count = 58101
     decoder_vocab_size: Count | None = None
     d_model: Count = 1024
-    encoder_layers: Annotated[int, Field(ge=1, le=1000)] = 12
+    encoder_layers: Depth = 12
     decoder_layers: Count = 12
     encoder_attention_heads: Count = 16
     decoder_attention_heads: Count = 16

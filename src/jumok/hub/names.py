@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from jumok.errors import CheckpointError
+from jumok.models.weights import compare_tensors
 from jumok.nn.transformer import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
@@ -18,7 +19,6 @@ ACTIVATIONS: dict[str, Activation] = {
     "silu": "silu",
     "swish": "silu",
 }
-SHOWN = 5  # mistakes listed in a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,8 @@ def layer_norm(ours: str, theirs: str, d: int) -> list[Name]:
 def to_ours(tensors: Mapping[str, Tensor], names: Iterable[Name], *, where: Path) -> dict[str, Tensor]:
     """Rename tensors; report missing, unknown and misshapen ones under the file's names."""
     expected = {name.theirs: name for name in names}
-    wrong = [f"{name} is missing" for name in expected if name not in tensors]
-    wrong += [f"{name} is unknown" for name in tensors if name not in expected]
-    for name in [name for name in expected if name in tensors]:
-        tensor, shape = tensors[name], expected[name].shape
-        if tuple(tensor.shape) != shape:
-            wrong.append(f"{name} has shape {list(tensor.shape)}, not {list(shape)}")
-        elif not tensor.is_floating_point():
-            wrong.append(f"{name} has dtype {str(tensor.dtype).removeprefix('torch.')}, not a float type")
-    if wrong:
-        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
-        raise CheckpointError(
-            f"the weights do not fit config.json: {'; '.join(wrong[:SHOWN])}{more}",
-            where=where,
-            hint="use weights and config.json of the same model",
-            code="checkpoint.tensors",
-        )
+    shapes = {theirs: name.shape for theirs, name in expected.items()}
+    compare_tensors(tensors, shapes, where=where, hint="use weights and config.json of the same model")
     return {name.ours: tensors[name.theirs] for name in expected.values()}
 
 

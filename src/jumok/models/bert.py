@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Positive
+from jumok.config import Depth, Positive, Width
 from jumok.nn.dropout import Dropout
 from jumok.nn.transformer import Activation, Block, BodyConfig, Stack, activate
 
@@ -21,9 +21,9 @@ class BertConfig(BodyConfig):
     """The paper's BASE; LARGE has 24 layers, d_model 1024, d_ff 4096 and 16 heads."""
 
     kind: Literal["bert"] = "bert"
-    max_len: Count = 512
+    max_len: Width = 512
     """maximum number of positions"""
-    n_segments: Count = 2
+    n_segments: Depth = 2
     activation: Activation = "gelu"
     norm_eps: Positive = 1e-12
 

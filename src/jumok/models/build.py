@@ -1,5 +1,12 @@
 """Build a model from its config."""
 
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from jumok.errors import CheckpointError
 from jumok.models.bert import Bert, BertConfig, BertPretraining
 from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
 from jumok.models.elmo import Elmo, ElmoConfig
@@ -8,6 +15,7 @@ from jumok.models.head import Head
 from jumok.models.rnn import RnnClassifier, RnnConfig, RnnLanguageModel, RnnTagger
 from jumok.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig
+from jumok.models.weights import refuse_unfitting
 
 EncoderDecoder = Transformer | Seq2Seq
 LanguageModel = RnnLanguageModel | Gpt | Elmo
@@ -58,3 +66,17 @@ def build_model(c: ModelConfig, head: Head, *, source_vocab: int, target_vocab: 
                     return RnnTagger(c, vocab=source_vocab, n_labels=head.n_labels, crf=head.crf)
                 case _:
                     return RnnLanguageModel(c, vocab=source_vocab)
+
+
+def check_weights(
+    c: ModelConfig, head: Head, tensors: Mapping[str, Tensor], *, where: Path, source_vocab: int, target_vocab: int
+) -> None:
+    """Refuse weights that are not those of the config's model, before memory is allocated for the sizes it claims."""
+    features = c.features if isinstance(c, RnnConfig) else None
+    n_layers = c.n_layers + (0 if features is None else features.n_layers)
+    if n_layers > len(tensors):  # even without memory, a million layers take their time
+        what = f"the weights do not fit the model: it has {n_layers:,} layers, but there are {len(tensors):,} tensors"
+        raise CheckpointError(what, where=where, hint="use the config.json of these weights", code="checkpoint.tensors")
+    with torch.device("meta"):
+        model = build_model(c, head, source_vocab=source_vocab, target_vocab=target_vocab)
+    refuse_unfitting(model, tensors, where=where)

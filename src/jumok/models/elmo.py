@@ -26,7 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.config import Count, Share
+from jumok.config import Depth, Share, Width
 from jumok.nn.dropout import Dropout
 from jumok.nn.recurrent import Packing, RecurrentLayer, State
 
@@ -36,10 +36,10 @@ class ElmoConfig:
     """Two LSTM language models, one per direction, as wide as the paper's after projection."""
 
     kind: Literal["elmo"] = "elmo"
-    d_embedding: Count = 512
-    d_hidden: Count = 512
+    d_embedding: Width = 512
+    d_hidden: Width = 512
     """state width of each direction"""
-    n_layers: Count = 2
+    n_layers: Depth = 2
     """layers per direction"""
     dropout: Share = 0.1
     """on each layer's input, and before the output projection"""

@@ -11,7 +11,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Positive
+from jumok.config import Positive, Width
 from jumok.models.bert import initialise
 from jumok.nn.attention import KeysValues, causal_mask
 from jumok.nn.dropout import Dropout
@@ -24,7 +24,7 @@ class GptConfig(BodyConfig):
     """The smallest GPT-2, the size of the first GPT."""
 
     kind: Literal["gpt"] = "gpt"
-    max_len: Count = 1024
+    max_len: Width = 1024
     """maximum number of positions"""
     activation: Activation = "gelu_tanh"
     norm_eps: Positive = 1e-5

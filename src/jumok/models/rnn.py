@@ -14,7 +14,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from jumok.config import Count, Share
+from jumok.config import Depth, Share, Width
 from jumok.models.features import Features, FeaturesConfig
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.crf import Crf
@@ -28,10 +28,10 @@ class RnnConfig:
 
     kind: Literal["rnn"] = "rnn"
     cell: Cell = "lstm"
-    d_embedding: Count = 128
-    d_hidden: Count = 128
+    d_embedding: Width = 128
+    d_hidden: Width = 128
     """state width; if bidirectional, half of it in each direction"""
-    n_layers: Count = 1
+    n_layers: Depth = 1
     bidirectional: bool = False
     dropout: Share = 0.3
     """on embeddings, between layers, and before the output layer"""

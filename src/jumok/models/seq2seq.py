@@ -13,7 +13,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Share
+from jumok.config import Depth, Share, Width
 from jumok.nn.attention import (
     AdditiveScore,
     Attended,
@@ -33,10 +33,10 @@ class Seq2SeqConfig:
 
     kind: Literal["seq2seq"] = "seq2seq"
     cell: Cell = "lstm"
-    d_embedding: Count = 256
-    d_hidden: Count = 256
+    d_embedding: Width = 256
+    d_hidden: Width = 256
     """state width; a bidirectional encoder has half of it in each direction"""
-    n_layers: Count = 1
+    n_layers: Depth = 1
     """layers of the encoder and of the decoder, each"""
     bidirectional: bool = False
     """the encoder reads the source in both directions"""
@@ -49,7 +49,7 @@ class Seq2SeqConfig:
     """luong: how a state is compared with a source position; default general"""
     window: Literal["global", "local-m", "local-p"] = "global"
     """luong: attend to the whole source, around the current position, or around a predicted one"""
-    reach: Count = 10
+    reach: Width = 10
     """luong, local: positions on either side of the centre (D in the paper)"""
     input_feeding: bool = False
     """luong: feed the attentional state into the next step"""

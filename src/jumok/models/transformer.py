@@ -10,7 +10,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count, Share
+from jumok.config import Depth, Share, Width
 from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
 from jumok.nn.dropout import Dropout
 from jumok.nn.positions import LearnedPositions, SinusoidalPositions
@@ -22,14 +22,14 @@ class TransformerConfig:
     """The paper's base model; `big` and the rows of Table 3 change some of these."""
 
     kind: Literal["transformer"] = "transformer"
-    d_model: Count = 512
-    d_ff: Count = 2048
-    n_heads: Count = 8
-    n_layers: Count = 6
+    d_model: Width = 512
+    d_ff: Width = 2048
+    n_heads: Depth = 8
+    n_layers: Depth = 6
     """layers of the encoder and of the decoder, each"""
-    d_k: Count | None = None
+    d_k: Width | None = None
     """width of a head's queries and keys; default d_model / n_heads"""
-    d_v: Count | None = None
+    d_v: Width | None = None
     """width of a head's values; default d_model / n_heads"""
     dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of embedding and position"""
@@ -38,9 +38,9 @@ class TransformerConfig:
     norm: NormOrder = "post"
     """LayerNorm after the residual sum (the paper) or before the sub-layer"""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    max_len: Count = 512
+    max_len: Width = 512
     """maximum number of learned positions; sinusoidal ones are unlimited"""
-    neighbourhood: Count | None = None
+    neighbourhood: Width | None = None
     """self-attention restricted to this many positions on either side"""
     tie_embeddings: Literal["all", "target", "none"] = "all"
     """share one matrix among source, target and output; between target and output; or not at all"""

@@ -10,7 +10,7 @@ from typing import Literal
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from jumok.config import Count, Positive, Share
+from jumok.config import Depth, Positive, Share, Width
 from jumok.nn.attention import KeysValues, MultiHeadAttention
 from jumok.nn.dropout import Dropout
 
@@ -42,15 +42,15 @@ class StackConfig:
 class BodyConfig:
     """One stack over one text, as in BERT and GPT; heads split d_model evenly, and positions are learned."""
 
-    d_model: Count = 768
-    d_ff: Count = 3072
-    n_heads: Count = 12
-    n_layers: Count = 12
+    d_model: Width = 768
+    d_ff: Width = 3072
+    n_heads: Depth = 12
+    n_layers: Depth = 12
     dropout: Share = 0.1
     """on each sub-layer's output, and on the sum of the embeddings"""
     attention_dropout: Share = 0.1
     """on the attention weights; any value over 0 disables the fused kernel on the CPU"""
-    max_len: Count
+    max_len: Width
     """maximum number of positions"""
     activation: Activation
     norm_eps: Positive

@@ -2,19 +2,27 @@
 
 from pathlib import Path
 
+from jumok.errors import CheckpointError
 from jumok.hub import folder as hub
 from jumok.hub.files import CONFIG
 from jumok.hub.folder import ModelFolder
 from jumok.hub.heads import Heads
+from jumok.models.build import check_weights
 from jumok.tasks import TASKS, task_named
 
 HEADS: Heads = {task.name: task.architectures for task in TASKS}
 
 
 def read_model(folder: Path) -> ModelFolder:
-    """Read a model folder, and check that it has the facts that its task needs."""
+    """Read a model folder, and check that its task, facts, config and weights fit together."""
     model = hub.read_model(folder, HEADS)
-    task_named(model.facts["task"]["kind"]).read_facts(model.facts, where=folder / CONFIG)
+    task = task_named(model.facts["task"]["kind"])
+    if (kind := model.config.kind) not in (fitting := {*task.models, *task.architectures}):
+        what = f'the task is {task.name}, which has no model of the kind "{kind}", only {", ".join(sorted(fitting))}'
+        hint = "use the config.json of these weights"
+        raise CheckpointError(what, where=folder / CONFIG, hint=hint, code="checkpoint.task")
+    head = task.head(model.facts["task"], task.read_facts(model.facts, where=folder / CONFIG))
+    check_weights(model.config, head, model.tensors, where=folder, **model.tokenizers.sizes)
     return model
 
 

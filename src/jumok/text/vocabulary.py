@@ -60,7 +60,7 @@ class TokenizerConfig:
 
     kind: Kind = "bpe"
     """character, bpe and byte_bpe encode any text (rare characters become bytes); word and wordpiece have `<unk>`"""
-    vocab_size: Annotated[int, Field(ge=8)] = 8000
+    vocab_size: Annotated[int, Field(ge=8, le=2**20)] = 8000
     """maximum vocabulary size, special tokens and bytes included"""
     joint: bool = True
     """share one vocabulary between source and target"""

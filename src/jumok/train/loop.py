@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from math import inf, isfinite
 from time import perf_counter
-from typing import Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor, nn
 
 from jumok.config import Count, Positive, Steps
 from jumok.errors import RunError
-from jumok.threads import Threads
+from jumok.threads import MOST_THREADS, Threads
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
 from jumok.train.layers import Layers, TransferConfig
@@ -80,7 +81,7 @@ class TrainConfig:
     steps: Count = 100_000
     epochs: Count | None = None
     """passes over the training data; overrides `steps`"""
-    batch_tokens: Count = 4096
+    batch_tokens: Annotated[int, Field(ge=1, le=2**24)] = 4096
     """tokens per batch, padding included, on its longer side"""
     accumulate: Count = 1
     """batches whose gradients are summed for one step"""
@@ -99,7 +100,7 @@ class TrainConfig:
     patience: Count | None = None
     """stop after this many evaluations without improvement"""
     device: Literal["auto", "cpu", "cuda", "mps"] = "auto"
-    threads: Count | None = None
+    threads: Annotated[int, Field(ge=1, le=MOST_THREADS)] | None = None
     """CPU threads of this process; by default one per core that no other program uses, adjusted when that changes, in
     which case the last bits of the result may differ"""
     watchdog: Positive = 10.0

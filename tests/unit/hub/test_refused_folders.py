@@ -79,7 +79,7 @@ def test_wrong_shapes_are_named_with_both_shapes(folder, refusal):
 def test_tensors_that_hold_no_fractions_are_named(folder, refusal):
     name = "bert.encoder.layer.0.intermediate.dense.weight"
     change_tensors(folder, lambda t: t.update({name: t[name].to(torch.int8)}))
-    assert f"{name} has dtype int8" in refusal("tensors").what
+    assert f"{name} has dtype int8" in refusal("dtype").what
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf"])
@@ -306,10 +306,16 @@ def test_no_vocabulary(folder, refusal):
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json"])
-@pytest.mark.parametrize("text", ["", "{", "[]", "\ufeff{}", '{"a":' * 100_000], ids=range(5))
+@pytest.mark.parametrize("text", ["", "{", "[]", "\ufeff", '{"a":' * 100_000], ids=range(5))
 def test_json_that_cannot_be_read(name, text, folder, refusal):
     (folder / name).write_text(text, "utf-8")
     assert refusal("unreadable").where == str(folder / name)
+
+
+def test_a_byte_order_mark_is_skipped(folder):
+    for name in ("config.json", "tokenizer.json"):
+        (folder / name).write_text((folder / name).read_text("utf-8"), "utf-8-sig")
+    assert read_model(folder).config.d_model == SIZES["hidden_size"]
 
 
 def test_generation_config_that_cannot_be_read(byte_bpe, tmp_path):
