@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from jumok.errors import CheckpointError
-from jumok.files import MANIFEST, write_folder
+from jumok.files import MANIFEST, refuse_links, write_folder
 from jumok.hub.folder import CARD, ModelFolder, model_folder
 from jumok.tasks.stored import obstacle, read_model, write_model
 
@@ -14,6 +14,7 @@ def import_folder(folder: Path, run: Path) -> str:
     if not folder.is_dir():
         hint = "pass a Hugging Face folder with config.json"
         raise CheckpointError("no such folder", where=folder, hint=hint, code="checkpoint.no_folder")
+    refuse_links(folder)
     model = read_model(folder)
     card = _card(folder) or f"# {folder.name}\n\nAn external model, imported by jumok {model.facts['version']}.\n"
     write_folder(run / "model", lambda building: write_model(building, model, card=card))

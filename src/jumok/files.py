@@ -179,6 +179,19 @@ def verify_folder(folder: Path, needs: Collection[str] = ()) -> None:
             raise CheckpointError(what, where=path, code="checkpoint.altered")
 
 
+def refuse_links(folder: Path, names: Collection[str] | None = None) -> None:
+    """Refuse a folder with links, of these names or any, out of it: they could name any file of this computer.
+
+    A link may also lead to the `blobs` of the Hugging Face cache that the folder is a snapshot of: all its files do.
+    """
+    home = Path(os.path.realpath(folder))
+    homes = [home, *([home.parent.parent / "blobs"] if home.parent.name == "snapshots" else [])]
+    for path in sorted(folder.iterdir()) if names is None else [folder / name for name in names]:
+        if path.is_symlink() and not any(Path(os.path.realpath(path)).is_relative_to(place) for place in homes):
+            hint = "replace it by a copy of what it points to, or remove it"
+            raise CheckpointError("the link leads out of its folder", where=path, hint=hint, code="checkpoint.link")
+
+
 def parse_json(text: str | bytes) -> Any:
     """The value of a JSON text; whatever is wrong with it, endless nesting included, is a ValueError."""
     try:

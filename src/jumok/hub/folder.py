@@ -16,7 +16,7 @@ from torch import Tensor
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig
 from jumok.errors import CheckpointError, nearest
-from jumok.files import MANIFEST, verify_folder
+from jumok.files import MANIFEST, refuse_links, verify_folder
 from jumok.hub.bert import bert_obstacle, open_bert, to_bert
 from jumok.hub.files import CONFIG, WEIGHTS, read_json, read_weights, write_json
 from jumok.hub.generation import decoding, generation_config
@@ -207,6 +207,7 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
 
 def model_folder(path: Path) -> Path:
     """The model folder of a run, or the folder itself, verified against its manifest."""
+    refuse_links(path, ["model"])
     folder = path / "model" if (path / "model").is_dir() else path
     if not (folder / "config.json").exists():
         unfinished = (path / "checkpoints").is_dir()
@@ -216,6 +217,7 @@ def model_folder(path: Path) -> Path:
             hint="run its `jumok train` command again to resume" if unfinished else "pass a folder of `jumok train`",
             code="checkpoint.unfinished" if unfinished else "checkpoint.no_model",
         )
+    refuse_links(folder)
     if (folder / MANIFEST).exists():
         verify_folder(folder, needs=[CONFIG, WEIGHTS])
     return folder
