@@ -4,7 +4,6 @@ Each training has its own run folder below the recipe's, so that each resumes by
 with the best dev score; the reported scores are the means, not the best.
 """
 
-import json
 import shutil
 from dataclasses import replace
 from math import inf
@@ -13,7 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from jumok.errors import InputError
-from jumok.files import MANIFEST, write_atomically, write_folder
+from jumok.files import MANIFEST, parse_json, refuse_links, write_folder
 from jumok.recipe import Recipe
 from jumok.train.folder import RunFolder
 from jumok.train.loop import LOWER_IS_BETTER
@@ -54,7 +53,7 @@ def series(recipe: Recipe) -> dict[str, Recipe]:
 
 def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     """Write the mean scores of all parts, and the best model, into the folder above them."""
-    found = {part: json.loads(RunFolder(out / part).scores.read_text("utf-8")) for part in parts}
+    found = {part: RunFolder(out / part).results() for part in parts}
     n_folds = len(parts) // max(len(recipe.seeds), 1)
     kind = "seeds" if n_folds == 1 else f"folds of {len(recipe.seeds)} seeds" if len(recipe.seeds) > 1 else "folds"
     scores: dict[str, Any] = {}
@@ -76,15 +75,12 @@ def gather(recipe: Recipe, out: Path, parts: list[str]) -> None:
     chosen = max(parts, key=lambda part: _goodness(out / part, found[part], recipe.train.metric))
     source, folder = RunFolder(out / chosen), RunFolder(out)
     write_folder(folder.model, lambda building: _copy(source.model, building))
-    shutil.copyfile(source.recipe, folder.recipe)
-    write_atomically(folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+    folder.finish(parse_json(source.recipe.read_bytes()), scores)
 
 
 def parts_of(run: Path) -> list[str]:
     """Folders of the trainings whose mean scores a run folder holds; empty for a single training."""
-    path = RunFolder(run).scores
-    scores: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    parts: list[str] = next((result.get("parts", []) for result in scores.values()), [])
+    parts: list[str] = next((result.get("parts", []) for result in RunFolder(run).results().values()), [])
     return parts if len(parts) > 1 else []
 
 
@@ -121,7 +117,10 @@ def refuse_other_test_data(first: Path, second: Path) -> None:
 
 
 def _copy(model: Path, building: Path) -> None:
-    shutil.copytree(model, building, ignore=shutil.ignore_patterns(MANIFEST), dirs_exist_ok=True)
+    refuse_links(model)
+    for path in model.iterdir():
+        if path.name != MANIFEST:
+            shutil.copyfile(path, building / path.name)
 
 
 def mean_of(name: str, values: list[float], kind: str) -> dict[str, Any]:

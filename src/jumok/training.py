@@ -3,7 +3,6 @@
 `train` is a generator of events and knows neither signals nor terminals: those are up to its caller.
 """
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -18,7 +17,7 @@ from jumok.engines import Done, nobody
 from jumok.engines.torch import choose_device
 from jumok.errors import CheckpointError, DataError
 from jumok.examples import SPLITS
-from jumok.files import parse_json, verify_folder, write_atomically, write_folder
+from jumok.files import parse_json, verify_folder, write_folder
 from jumok.hub.files import CONFIG, WEIGHTS
 from jumok.predictor import load
 from jumok.recipe import Recipe, load_recipe
@@ -167,10 +166,10 @@ def is_finished(run: Run) -> bool:
     try:
         verify_folder(run.folder.model, needs=[CONFIG, WEIGHTS])
         config = parse_json((run.folder.model / CONFIG).read_bytes())
-        scores = parse_json(run.folder.scores.read_bytes())
         wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final}
-        return bool(scores) and all(config["jumok"].get(key, value) == value for key, value in wanted.items())
-    except (CheckpointError, OSError, ValueError, KeyError, TypeError):
+        as_wanted = all(config["jumok"].get(key, value) == value for key, value in wanted.items())
+        return as_wanted and run.folder.has_own_results()
+    except (CheckpointError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
 
@@ -204,4 +203,4 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
         yield Scored(split, scores[split])
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
-    write_atomically(run.folder.scores, json.dumps(scores, indent=2, ensure_ascii=False) + "\n")
+    run.folder.finish(run.folder.stored() or {}, scores)

@@ -132,6 +132,6 @@ def stored_beside(run: Path, split: str) -> dict[str, Any]:
 
     if any("fold-" in part for part in parts_of(run)):
         return {}  # means over several test sets, but the scored model has only one
-    path = RunFolder(run).scores
-    scores = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    return {key: found for key, found in scores.get(split, {}).items() if key in ("baselines", "before")}
+    return {
+        key: found for key, found in RunFolder(run).results().get(split, {}).items() if key in ("baselines", "before")
+    }

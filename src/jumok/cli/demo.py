@@ -1,6 +1,5 @@
 """jumok demo: the quickstart."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -17,10 +16,11 @@ def demo(out: Annotated[Path, typer.Option(help="Run folder.")] = Path("runs/qui
     from jumok.cli.report import print_samples, print_scores
     from jumok.predictor import load
     from jumok.recipe import shipped_recipe
+    from jumok.train.folder import RunFolder
 
     train_into(shipped_recipe("quickstart.toml"), out)
     console = Console(soft_wrap=True)
-    for split, result in json.loads((out / "scores.json").read_text("utf-8")).items():
+    for split, result in RunFolder(out).results().items():
         print_scores(console, split, result)
     samples = splits(out, None)["test"].examples[:12]
     print_samples(console, samples, load(out)([pair.source for pair in samples]))

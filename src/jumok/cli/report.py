@@ -223,10 +223,9 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
 
 def print_short_scores(console: Console, out: Path) -> None:
     """Print a line per split: the score that chose the model, or the first one, what it averages, and its baselines."""
-    path = out / "scores.json"
     stored = RunFolder(out).stored()
     chosen_by = stored["recipe"]["train"]["metric"] if stored else None
-    for split, result in json.loads(path.read_text("utf-8")).items() if path.exists() else ():
+    for split, result in RunFolder(out).results().items():
         name = chosen_by if chosen_by in result["scores"] else next(iter(result["scores"]), None)
         if name is None:
             continue

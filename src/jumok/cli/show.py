@@ -1,6 +1,5 @@
 """jumok show: the effective recipe, its parameters and its cost."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -38,8 +37,9 @@ def show(
         recipe = run_recipe(what)
         if (what / "scores.json").exists():
             from jumok.predictor import load
+            from jumok.train.folder import RunFolder
 
-            scores = json.loads((what / "scores.json").read_text("utf-8"))
+            scores = RunFolder(what).results()
             vocabulary = load(what).tokenizers.sizes
     else:
         recipe = load_recipe(what, overrides or [], find_data=False)

@@ -4,13 +4,14 @@ import fcntl
 import json
 import os
 from dataclasses import asdict
+from hashlib import sha256
 from math import isfinite
 from pathlib import Path
 from time import time
 from typing import IO, Any
 
 from jumok.errors import CheckpointError, RunError
-from jumok.files import cannot_write, is_leftover, parse_json, sweep, write_atomically
+from jumok.files import cannot_write, is_leftover, parse_json, sweep, write_together
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Event
 
@@ -111,7 +112,36 @@ class RunFolder:
         return stored
 
     def store(self, facts: dict[str, Any]) -> None:
-        write_atomically(self.recipe, json.dumps(facts, indent=2, ensure_ascii=False) + "\n")
+        write_together({self.recipe: _text(facts)})
+
+    def finish(self, facts: dict[str, Any], scores: dict[str, Any]) -> None:
+        """Write scores.json, and recipe.json with its hash."""
+        text = _text(scores)
+        write_together({self.scores: text, self.recipe: _text({**facts, "scores": sha256(text).hexdigest()})})
+
+    def results(self) -> dict[str, Any]:
+        """scores.json: the results of each split; empty if there is none."""
+        if not self.scores.exists():
+            return {}
+        try:
+            found = parse_json(self.scores.read_bytes())
+            if not all(isinstance(result["scores"], dict) for result in found.values()):
+                raise ValueError("it has no scores")
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise CheckpointError(
+                f"cannot read the run's scores: {error}",
+                where=self.scores,
+                hint="run its `jumok train` command again to score the model anew",
+                code="checkpoint.unreadable",
+            ) from error
+        return dict(found)
+
+    def has_own_results(self) -> bool:
+        """Whether scores.json is what was written; runs of earlier versions have no hash of it."""
+        if not self.results():
+            return False
+        digest = sha256(self.scores.read_bytes()).hexdigest()
+        return bool((self.stored() or {}).get("scores", digest) == digest)
 
     def append(self, event: Event) -> None:
         self.require_lock()
@@ -144,6 +174,10 @@ class RunFolder:
             except ValueError:
                 continue
         return events
+
+
+def _text(tree: dict[str, Any]) -> bytes:
+    return (json.dumps(tree, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def refuse_other_recipe(stored: dict[str, Any], wanted: dict[str, Any], *, where: Path) -> None:
