@@ -85,6 +85,9 @@ def read_config(
     try:
         # As JSON: strict mode then still takes a list for a tuple and a whole number for a float, and nothing else.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
+    except RecursionError as endless:
+        place = None if where is None else str(where)
+        raise error(f"{what} is nested too deeply", where=place, code=f"{error.code}.value") from endless
     except ValidationError as invalid:
         explain = _Explainer(kind, tree, path, unions, error.code, places or {})
         mistakes = [one for found in _found(invalid, tree, unions) for one in explain(found)]
@@ -174,7 +177,7 @@ class _Explainer:
                     message = message.replace(theirs, ours)
                 if mistake["type"] == "literal_error":
                     guess = nearest(str(given), _LITERALS.findall(message))
-                message += "" if isinstance(given, dict) else f" (got {given!r})"
+                message += "" if isinstance(given, dict) else f" (got {_shortened(repr(given))})"
         key = ".".join(filter(None, [self._path, *map(str, keys)]))
         code = f"{self._area}.{code}"
         return [
@@ -222,6 +225,10 @@ class _Explainer:
             return "unknown key", guess
         elsewhere = [path for path, name in _paths(self._kind, self._tree) if name == key]
         return "unknown key", f"did you mean {elsewhere[0]}?" if elsewhere else ""
+
+
+def _shortened(text: str, most: int = 80) -> str:
+    return text if len(text) <= most else f"{text[:most]}..."
 
 
 def _hints(kind: Any) -> dict[str, Any]:

@@ -6,8 +6,6 @@ with its path and place; the effective recipe, with all defaults filled in, come
 
 import json
 import os
-import re
-import tomllib
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -36,7 +34,7 @@ from jumok.tasks.stored import read_start
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vectors import VectorsConfig
 from jumok.text.vocabulary import TokenizerConfig
-from jumok.toml import key_lines
+from jumok.toml import NotToml, parse_toml
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
@@ -193,17 +191,13 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         what = f"the recipe cannot be read: {error.strerror}"
         raise RecipeError(what, where=path, code="recipe.unreadable") from error
     try:
-        written = raw.decode("utf-8")
-        tree = tomllib.loads(written)
+        tree, lines = parse_toml(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         number = raw.count(b"\n", 0, error.start) + 1
         raise RecipeError("not valid UTF-8", where=f"{path}:{number}", code="recipe.not_toml") from error
-    except tomllib.TOMLDecodeError as error:
-        what, _, place = str(error).rpartition(" (at ")
-        line = re.match(r"line (\d+)", place)
-        number = int(line[1]) if line else len(written.splitlines())  # "end of document"
-        raise RecipeError(f"invalid TOML: {what}", where=f"{path}:{number}", code="recipe.not_toml") from error
-    return tree, {key: f"{path}:{line}" for key, line in key_lines(written).items()}
+    except NotToml as error:
+        raise RecipeError(f"invalid TOML: {error}", where=f"{path}:{error.line}", code="recipe.not_toml") from error
+    return tree, {key: f"{path}:{line}" for key, line in lines.items()}
 
 
 def _begun(
@@ -300,8 +294,8 @@ def key_and_value(override: str) -> tuple[str, Any]:
             code="recipe.override",
         )
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        value = parse_toml(f"value = {text}")[0]["value"]
+    except NotToml:
         value = text  # a bare word is a string
     return key.strip(), value
 

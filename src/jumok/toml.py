@@ -1,7 +1,13 @@
-"""Line numbers of the keys in a TOML file, which the standard library does not keep."""
+"""TOML with the line numbers of its keys, which the standard library does not keep, and of whatever is wrong in it."""
 
 import re
+import tomllib
 from collections.abc import Iterator
+from typing import Any
+
+DEEPEST = 32
+"""levels of nesting: far more than a recipe has, and far fewer than Python allows"""
+LARGEST = 2**63
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}'  # multi-line strings
@@ -9,6 +15,63 @@ _TOKEN = re.compile(
     r"|#[^\n]*|[\[\]{}=,.\n]|[^\s\[\]{}=,.#\"']+",
     re.DOTALL,
 )
+
+
+class NotToml(ValueError):
+    """What is wrong in a text, and in which line."""
+
+    def __init__(self, what: str, line: int) -> None:
+        super().__init__(what)
+        self.line = line
+
+
+def parse_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """The tree of a TOML text, and the line of every key."""
+    _refuse_brackets(text)
+    try:
+        tree = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what, _, place = str(error).rpartition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        raise NotToml(what, int(line[1]) if line else len(text.splitlines())) from error  # "end of document"
+    except ValueError as error:  # more digits than Python converts
+        longest = max(re.finditer(r"[\d_]+", text), key=lambda digits: len(digits[0]))
+        raise NotToml("a whole number must fit into 64 bits", text.count("\n", 0, longest.start()) + 1) from error
+    lines = key_lines(text)
+    for path, value in _values(tree):
+        if len(path) > DEEPEST:
+            raise NotToml("nested too deeply", _line(lines, ".".join(path)))
+        if isinstance(value, int) and not -LARGEST <= value < LARGEST:
+            key = ".".join(path)
+            raise NotToml(f"{key}: a whole number must fit into 64 bits", _line(lines, key))
+    return tree, lines
+
+
+def _line(lines: dict[str, int], path: str) -> int:
+    """The line of a key, or of the first one below it."""
+    below = (line for key, line in lines.items() if key.startswith(path))
+    return lines.get(path) or next(below, 1)  # a key written with escapes is not found
+
+
+def _refuse_brackets(text: str) -> None:
+    """Refuse nesting in which the parser would run out of stack."""
+    depth = 0
+    for token, line in _tokens(text):
+        depth = max(depth + (token in ("[", "{")) - (token in ("]", "}")), 0)
+        if depth > DEEPEST:
+            raise NotToml("nested too deeply", line)
+
+
+def _values(tree: dict[str, Any]) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """All values, with the keys that lead to them; not below the deepest level."""
+    found: list[tuple[tuple[str, ...], Any]] = [((), tree)]
+    while found:
+        path, value = found.pop()
+        if isinstance(value, dict | list) and len(path) <= DEEPEST:
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            found += [((*path, str(key)), item) for key, item in items]
+        else:
+            yield path, value
 
 
 def key_lines(text: str) -> dict[str, int]:

@@ -1141,3 +1141,53 @@ def test_an_old_domain_is_only_scored(old: dict[str, Any]) -> None:
     tree |= {"model": {"kind": "bert"}, "tokenizer": {"kind": "wordpiece"}}
     assert codes({**tree, "old_domain": old}) == {"old_domain": "mismatch"}
     assert parse_recipe({**tree, "old_domain": {"test": ["b"]}}, where="test").old_domain is not None
+
+
+# recipes of strangers
+
+
+def test_a_byte_order_mark_is_skipped(write: Write) -> None:
+    path = write("")
+    path.write_text(f"seed = 7\n{MINIMAL}", "utf-8-sig")
+    assert load_recipe(path).seed == 7
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9" * 5000, f"-{'1_' * 3000}1", f"0x{'f' * 5000}", str(2**63), "[" * 100_000, "[" * 33 + "]" * 33, "{a=" * 500],
+    ids=["digits", "underscores", "hexadecimal", "64 bits", "brackets", "balanced", "braces"],
+)
+def test_numbers_and_nesting_beyond_measure_are_named_by_their_line(write: Write, value: str) -> None:
+    path = write(f"{MINIMAL}length = {value}\n")
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(path)
+    assert (caught.value.code, caught.value.where) == ("recipe.not_toml", f"{path}:4")
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(write(MINIMAL), [f"seed={value}"])
+    assert (caught.value.code, caught.value.mistakes[0].key) == ("recipe.value", "seed")
+    assert len(caught.value.what) < 200
+
+
+@pytest.mark.parametrize("key", ["a." * 5000 + "a", "a." * 33 + "a"], ids=len)
+def test_keys_below_keys_beyond_measure(write: Write, key: str) -> None:
+    path = write(f"{MINIMAL}[x]\n{key} = 1\n")
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(path)
+    assert (caught.value.code, caught.value.where) == ("recipe.not_toml", f"{path}:5")
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(write(MINIMAL), [f"{key}=1"])
+    assert caught.value.code in ("recipe.value", "recipe.unknown_key")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        *(f"model.{name}" for name in ("d_model", "d_ff", "n_heads", "n_layers", "d_k", "d_v", "max_len")),
+        *("train.threads", "train.batch_tokens", "train.steps", "train.keep_last", "train.accumulate"),
+        *("tokenizer.vocab_size", "decode.beam", "data.n_train", "data.max_len"),
+    ],
+)
+def test_sizes_have_bounds(write: Write, key: str) -> None:
+    with pytest.raises(RecipeError) as caught:
+        load_recipe(write(MINIMAL), [f"{key}={2**31}"])
+    assert (caught.value.code, [one.key for one in caught.value.mistakes]) == ("recipe.value", [key])

@@ -341,3 +341,26 @@ def test_a_cross_validation_as_a_whole_is_not_compared(tmp_path: Path) -> None:
 def test_other_training_data_does_not_matter(tmp_path: Path, one: dict[str, Any], other: dict[str, Any]) -> None:
     refuse_other_test_data(store(tmp_path / "a", TEST, **one), store(tmp_path / "b", TEST, **other))
     refuse_other_test_data(tmp_path / "a", tmp_path / "imported")
+
+
+def test_the_model_of_a_part_is_copied_without_links(table: Path) -> None:
+    both = recipe(table, seeds=[3, 5])
+    for part in series(both):
+        folder = table / "run" / part
+        (folder / "model").mkdir(parents=True)
+        (folder / "recipe.json").write_text("{}")
+        result = {"sentences": 7, "scores": {"accuracy": {"name": "accuracy", "value": 50.0}}}
+        (folder / "scores.json").write_text(json.dumps({"dev": result}))
+        (folder / "model/README.md").symlink_to(table / "table.tsv")
+    with pytest.raises(CheckpointError) as caught:
+        gather(both, table / "run", [*series(both)])
+    assert caught.value.code == "checkpoint.link"
+    assert not (table / "run/model").exists()
+
+
+@pytest.mark.parametrize("text", ["{", "[1]", '{"test": 1}', '{"test": {}}', "[" * 100_000, "9" * 5000], ids=range(6))
+def test_scores_that_cannot_be_read_are_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(CheckpointError) as caught:
+        stored_beside(tmp_path, "test")
+    assert (caught.value.code, caught.value.where) == ("checkpoint.unreadable", str(tmp_path / "scores.json"))

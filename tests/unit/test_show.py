@@ -42,3 +42,11 @@ def test_a_head_does_not_predict_pieces_and_epochs_have_no_known_steps():
     found = cost(recipe("classification", epochs=3))
     assert found.flops_per_pair_of_tokens == pytest.approx(6 * WEIGHTS)
     assert found.training_flops is None
+
+
+def test_what_is_frozen_has_neither_gradients_nor_moments():
+    full = cost(recipe("classification"))
+    frozen = cost(recipe("classification", transfer={"mode": "frozen"}))
+    learning = frozen.parameters["output"] + D * (D + 1)  # BERT's pooler learns with the head
+    assert frozen.parameters == full.parameters
+    assert frozen.training_bytes == 4 * frozen.parameters["total"] + 12 * learning

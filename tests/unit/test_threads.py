@@ -68,7 +68,9 @@ def test_it_looks_now_and_then_only() -> None:
     assert threads.n == 2
 
 
-@pytest.mark.parametrize(("fixed", "environment", "n"), [(3, None, 3), (None, "5", 5), (2, "5", 2), (None, "x", 4)])
+@pytest.mark.parametrize(
+    ("fixed", "environment", "n"), [(3, None, 3), (None, "5", 5), (2, "5", 2), (None, "9" * 9, 1024), (None, "x", 4)]
+)
 def test_what_somebody_has_set_stays(fixed, environment, n, monkeypatch: pytest.MonkeyPatch) -> None:
     if environment is not None:
         monkeypatch.setenv("OMP_NUM_THREADS", environment)

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from jumok.engines.torch import TorchEngine
-from jumok.errors import CheckpointError, DataError, InputError, RunError
+from jumok.errors import CheckpointError, DataError, InputError, RecipeError, RunError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.translation.predictor import Translator
@@ -415,3 +416,21 @@ def test_what_is_left_out_is_said_in_words(tmp_path: Path) -> None:
 def test_a_text_longer_than_all_of_training_works_and_has_a_note(trained: Path) -> None:
     short, long = load(trained, task=Translator).predict(["1 2", "1 " * 15])
     assert (short.notes, [note.code for note in long.notes]) == ([], ["text.longer_than_training"])
+
+
+@pytest.mark.parametrize("damage", [lambda text: text.replace("1", "2"), lambda _: "{}", lambda _: "{", lambda _: "[]"])
+def test_scores_that_are_not_the_runs_own_are_computed_again(finished: Path, damage: Callable[[str], str]) -> None:
+    path = finished / "scores.json"
+    own = path.read_text("utf-8")
+    path.write_text(damage(own), "utf-8")
+    assert again(finished).scored == ["dev", "test"]
+    assert path.read_text("utf-8") == own
+    assert again(finished).scored == []
+
+
+def test_a_model_that_does_not_fit_into_memory_is_refused_with_numbers(tmp_path: Path) -> None:
+    with pytest.raises(RecipeError) as caught:
+        again(tmp_path / "run", recipe(model={"d_model": 2**16, "d_ff": 2**20, "n_layers": 100}))
+    assert caught.value.code == "recipe.too_large"
+    needed, there = (float(n.replace(",", "")) for n in re.findall(r"([\d,.]+) GiB", caught.value.what))
+    assert needed > 16 * 100 * 4 * 2**36 / 2**30 > there > 0
