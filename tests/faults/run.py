@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+import folders
 import training
 from shop import Fault, Shop
 
-FAULTS: list[Fault] = [*training.FAULTS]
+FAULTS: list[Fault] = [*training.FAULTS, *folders.FAULTS]
 
 
 @dataclass

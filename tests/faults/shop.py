@@ -237,6 +237,14 @@ def steps_of(out: Path) -> int:
     return max((event["step"] for event in events_of(out) if event["event"] == "step"), default=0)
 
 
+def next_of(shop: Shop, name: str, n: int) -> int:
+    """1, 2, ... n, and again from 1."""
+    counter = shop.folder / f"next-{name}"
+    at = int(counter.read_text()) % n + 1 if counter.exists() else 1
+    counter.write_text(str(at))
+    return at
+
+
 def sabotage(folder: Path, at: int, act: Callable[[], object], record: Path | None = None) -> Callable[[], None]:
     """In a child: `act` instead of the at-th operation on files below a folder; `record` counts them."""
     prefix, seen, busy = str(folder), 0, False

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from random import Random
 
-from shop import Fault, Shop, die, events_of, fail, sabotage, steps_of
+from shop import Fault, Shop, die, events_of, fail, next_of, sabotage, steps_of
 
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "jumok"]
 
@@ -40,24 +40,16 @@ def operations_of(shop: Shop) -> int:
 
 def killed_in_an_operation(shop: Shop, random: Random) -> int:
     """SIGKILL instead of the next of all file operations of a run: every save is cut everywhere."""
-    at = _next(shop, "killed", operations_of(shop))
+    at = next_of(shop, "killed", operations_of(shop))
     out = shop.new()
     ended = shop.train(out, before=sabotage(out, at, die))
     assert ended.code == -signal.SIGKILL, (at, ended.code, ended.err)
     return shop.resumes(out)
 
 
-def _next(shop: Shop, name: str, n: int) -> int:
-    """1, 2, ... n, and again from 1."""
-    counter = shop.folder / f"next-{name}"
-    at = int(counter.read_text()) % n + 1 if counter.exists() else 1
-    counter.write_text(str(at))
-    return at
-
-
 def failing_disk(number: int) -> Fault:
     def once(shop: Shop, random: Random) -> int:
-        at = _next(shop, f"errno-{number}", operations_of(shop))
+        at = next_of(shop, f"errno-{number}", operations_of(shop))
         out = shop.new()
         ended = shop.train(out, before=sabotage(out, at, fail(number)))
         if ended.code:  # an operation that may fail, such as the removal of an old checkpoint, did no harm

@@ -64,6 +64,10 @@ class RunFolder:
             if path.is_symlink():
                 what, hint = "a link in a run folder is not followed", "replace it by what it points to, or remove it"
                 raise CheckpointError(what, where=path, hint=hint, code="checkpoint.link")
+        for path in (self.events, self.scores):
+            if path.is_dir():
+                hint = "remove it; the same command then writes the file"
+                raise CheckpointError("a folder, not a file", where=path, hint=hint, code="checkpoint.unreadable")
         if self.recipe.exists():
             return
         others = sorted(path.name for path in self.path.iterdir() if path.name != "lock" and not is_leftover(path.name))

@@ -270,3 +270,13 @@ def test_events_are_strict_json(folder: RunFolder) -> None:
     assert json.loads(line, parse_constant=pytest.fail)["loss"] is None
     assert "NaN" not in line
     assert "Infinity" not in line
+
+
+@pytest.mark.parametrize("name", ["events.jsonl", "scores.json"])
+def test_a_folder_in_the_place_of_a_file_is_named(tmp_path, name):
+    (tmp_path / "recipe.json").write_text("{}", "utf-8")
+    (tmp_path / name).mkdir()
+    with pytest.raises(CheckpointError) as caught:
+        RunFolder(tmp_path).lock()
+    assert (caught.value.code, caught.value.where) == ("checkpoint.unreadable", str(tmp_path / name))
+    assert "remove it" in caught.value.hint
