@@ -6,10 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from jumok.models.bert import BertConfig
-from jumok.models.build import ModelConfig, build_model
+from jumok.models.build import ModelConfig, shapes_of
 from jumok.models.elmo import ElmoConfig
 from jumok.models.gpt import GptConfig
 from jumok.models.head import Head
@@ -39,9 +37,8 @@ class Cost:
 
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
     target = target_vocab or recipe.tokenizer.vocab_size
-    with torch.device("meta"):
-        head = recipe.kind.head(asdict(recipe.task), _two_labels(recipe.kind))
-        model = build_model(recipe.model, head, source_vocab=source_vocab or target, target_vocab=target)
+    head = recipe.kind.head(asdict(recipe.task), _two_labels(recipe.kind))
+    model = shapes_of(recipe.model, head, source_vocab=source_vocab or target, target_vocab=target)
     parts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
     parts |= {name: p.numel() for name, p in model.named_parameters(recurse=False)}
     parts = {name: n for name, n in parts.items() if n}
@@ -90,8 +87,7 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
             feed_forward = 2 * s.d_model * s.d_ff
             return s.n_layers * (3 * (projections + attending) + 2 * feed_forward) + s.d_model * vocab
         case BertConfig() | GptConfig() | ElmoConfig():
-            with torch.device("meta"):
-                model = build_model(c, Head(asks="nothing", pooler=False), source_vocab=2, target_vocab=2)
+            model = shapes_of(c, Head(asks="nothing", pooler=False), source_vocab=2, target_vocab=2)
             weights = sum(
                 p.numel() for name, p in model.named_parameters() if p.ndim > 1 and not EMBEDDINGS.search(name)
             )
@@ -108,6 +104,5 @@ def _products_per_pair_of_tokens(c: ModelConfig, vocab: int, n: int = 30) -> int
 
 def _in_matrices(c: ModelConfig) -> int:
     """Weights that each token is multiplied by."""
-    with torch.device("meta"):
-        model = build_model(c, Head(asks="text", n_labels=2), source_vocab=2, target_vocab=2)
+    model = shapes_of(c, Head(asks="text", n_labels=2), source_vocab=2, target_vocab=2)
     return sum(p.numel() for name, p in model.named_parameters() if p.ndim > 1 and "embedding" not in name)

@@ -2,9 +2,11 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from jumok.errors import CheckpointError
 from jumok.models.bert import Bert, BertConfig, BertPretraining
@@ -68,6 +70,22 @@ def build_model(c: ModelConfig, head: Head, *, source_vocab: int, target_vocab: 
                     return RnnLanguageModel(c, vocab=source_vocab)
 
 
+def shapes_of(c: ModelConfig, head: Head, *, source_vocab: int, target_vocab: int) -> Model:
+    """The model on the meta device: its parameters have shapes, and take no memory."""
+    with torch.device("meta"), _Undrawn():
+        return build_model(c, head, source_vocab=source_vocab, target_vocab=target_vocab)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Draws no random numbers: for those of the meta device, torch imports its compiler, which takes a second."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = kwargs or {}
+        if func in (Tensor.normal_, nn.init.normal_):
+            return args[0] if args else given["tensor"]
+        return func(*args, **given)
+
+
 def check_weights(
     c: ModelConfig, head: Head, tensors: Mapping[str, Tensor], *, where: Path, source_vocab: int, target_vocab: int
 ) -> None:
@@ -77,6 +95,4 @@ def check_weights(
     if n_layers > len(tensors):  # even without memory, a million layers take their time
         what = f"the weights do not fit the model: it has {n_layers:,} layers, but there are {len(tensors):,} tensors"
         raise CheckpointError(what, where=where, hint="use the config.json of these weights", code="checkpoint.tensors")
-    with torch.device("meta"):
-        model = build_model(c, head, source_vocab=source_vocab, target_vocab=target_vocab)
-    refuse_unfitting(model, tensors, where=where)
+    refuse_unfitting(shapes_of(c, head, source_vocab=source_vocab, target_vocab=target_vocab), tensors, where=where)

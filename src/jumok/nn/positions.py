@@ -24,8 +24,11 @@ class SinusoidalPositions(nn.Module):
     def __init__(self, d_model: int) -> None:
         super().__init__()
         self.d_model = d_model
+        table = torch.empty(self.ROWS, d_model)
+        if not table.is_meta:  # there, only shapes count, and torch would import its compiler to compute them
+            table = sinusoids(0, self.ROWS, d_model)
         self.table: Tensor
-        self.register_buffer("table", sinusoids(0, self.ROWS, d_model), persistent=False)
+        self.register_buffer("table", table, persistent=False)
 
     def forward(self, start: int, stop: int) -> Tensor:
         if stop <= self.ROWS:

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -171,3 +173,12 @@ def test_blobs_elsewhere_are_none_of_the_cache(own, tmp_path):
         (snapshot / path.name).symlink_to(f"../../blobs/{path.name}")
     assert os.path.samefile(snapshot / "config.json", own / "config.json")
     assert refused(snapshot).code == "checkpoint.link"
+
+
+def test_looking_at_shapes_does_not_import_the_compiler_of_torch(folder):
+    """It would take a second of every start; in a new process, because others may have imported it."""
+    program = (
+        "import sys, jumok; jumok.load(sys.argv[1]); print('torch._dynamo' in sys.modules, 'sympy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
