@@ -13,7 +13,7 @@ before the dot is the area; an error without a more specific code has only the a
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -82,6 +82,14 @@ class DataError(InputError):
     """A text file, a corpus or a token shard cannot be used."""
 
     code = "data"
+
+
+Wrong = Callable[[DataError], None]
+"""called with the error of each line or example that cannot be read or written; if it returns, that one is skipped"""
+
+
+def refuse(error: DataError) -> None:
+    raise error
 
 
 class OffsetError(DataError):

@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal
 
+from jumok.text.normalise import compose
+
 Severity = Literal["error", "warning", "note"]
 Rule = tuple[str, float, float, str, str]
 """code of its findings, shares from which they are a warning and an error, what was found, what to do about it"""
@@ -79,12 +81,12 @@ def worst_first(findings: list[Finding]) -> list[Finding]:
 
 
 def folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(compose(text).split())
 
 
 def is_decomposed(text: str) -> bool:
     # Only composition makes a text shorter: NFC also replaces a few characters, and decomposes a few.
-    return not unicodedata.is_normalized("NFC", text) and len(unicodedata.normalize("NFC", text)) < len(text)
+    return not unicodedata.is_normalized("NFC", text) and len(compose(text)) < len(text)
 
 
 def hash_of(text: str) -> int:

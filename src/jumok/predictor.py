@@ -14,13 +14,16 @@ SomePredictor = TypeVar("SomePredictor", bound=Predictor[Any, Any])
 
 
 @overload
-def load(*runs: str | Path, device: str = "auto") -> Predictor[Any, Any]: ...
+def load(*runs: str | Path, device: str = "auto", max_characters: int | None = None) -> Predictor[Any, Any]: ...
 @overload
-def load(*runs: str | Path, task: type[SomePredictor], device: str = "auto") -> SomePredictor: ...
-def load(*runs: str | Path, task: Any = None, device: str = "auto") -> Any:
+def load(
+    *runs: str | Path, task: type[SomePredictor], device: str = "auto", max_characters: int | None = None
+) -> SomePredictor: ...
+def load(*runs: str | Path, task: Any = None, device: str = "auto", max_characters: int | None = None) -> Any:
     """Load a predictor from a run folder or a model folder; several make an ensemble.
 
     `task` is the expected predictor, so that an editor knows its outputs: `load(run, task=jumok.Translator)`.
+    A text of more than `max_characters` is refused before it is tokenized; each predictor class has its default.
     """
     from jumok.engines.torch import open_engine  # torch takes a second to import, and only a model needs it
     from jumok.hub.folder import model_folder
@@ -50,6 +53,8 @@ def load(*runs: str | Path, task: Any = None, device: str = "auto") -> Any:
     if task is not None and not isinstance(predictor, task):
         what = f"the run's task is {kinds[0].name}, not {task.kind}"
         raise InputError(what, where=paths[0], hint="load another run, or leave out task=", code="input.task")
+    if max_characters is not None:
+        predictor.max_characters = max_characters
     return predictor
 
 

@@ -4,6 +4,7 @@
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -177,7 +178,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-    predictor = load(run.folder.path)
+    predictor = load(run.folder.path, max_characters=sys.maxsize)
     corpora = {split: Corpus[Any](run.recipe.data, split, seed=run.recipe.seed) for split in SPLITS[1:]}
     held_out: dict[str, list[Any]] = {split: list(corpus) for split, corpus in corpora.items()}
     sha256: dict[str, str] = {split: corpus.fingerprint() for split, corpus in corpora.items()}
@@ -187,7 +188,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     if found := run.task.calibrated(predictor, held_out["dev"]):
         model = run.model_folder(**found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-        predictor = load(run.folder.path)
+        predictor = load(run.folder.path, max_characters=sys.maxsize)
     before, scores = run.before(), dict[str, Any]()
     for split, examples in held_out.items():
         if not examples:

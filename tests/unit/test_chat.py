@@ -284,7 +284,7 @@ class TestCommandLine:
     @pytest.fixture
     def predictor(self, monkeypatch: pytest.MonkeyPatch) -> Echo:
         predictor = Echo()
-        monkeypatch.setattr("jumok.predictor.load", lambda run: predictor)
+        monkeypatch.setattr("jumok.predictor.load", lambda run, **_: predictor)
         return predictor
 
     def test_lines_in_replies_out(self, predictor: Echo) -> None:

@@ -14,7 +14,7 @@ from jumok.cli import app
 from jumok.engines import Done
 from jumok.errors import InputError
 from jumok.examples.plain import Text
-from jumok.tasks.protocol import Failure, Note, Predictor
+from jumok.tasks.protocol import Failure, Note, Predictor, plain
 
 Predict = Callable[..., Result]
 
@@ -114,3 +114,70 @@ def test_what_does_not_go_with_a_stream_is_named(predict: Predict) -> None:
     alone = predict("a", options=["--stream"])
     assert isinstance(alone.exception, InputError)
     assert (alone.exception.code, alone.exception.where) == ("input.stream", "--stream")
+
+
+@pytest.mark.parametrize("stdin", [False, True])
+def test_a_line_that_cannot_be_read_fails_alone(
+    predict: Predict, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stdin: bool
+) -> None:
+    monkeypatch.setenv("JUMOK_MAX_LINE", "9")
+    content = b"a\nb\xff\nc\n" + b"d" * 10 + b"\ne\n"
+    file = tmp_path / "bytes.txt"
+    file.write_bytes(content)
+    arguments = ["predict", str(tmp_path / "run"), *([] if stdin else [str(file)])]
+    said = CliRunner().invoke(app, arguments, input=content if stdin else None)
+    assert (said.stdout, said.exit_code) == ("A\n\nC\n\nE\n", 2)
+    source = "stdin" if stdin else str(file)
+    assert f"{source}:2, byte 2" in said.stderr
+    assert f"{source}:4" in said.stderr
+    found = json.loads(CliRunner().invoke(app, [*arguments, "--json"], input=content if stdin else None).stdout)
+    codes = [one.get("error", {}).get("code") for one in found["predictions"]]
+    assert codes == [None, "data.encoding", None, "data.line_too_long", None]
+
+
+def test_a_text_with_too_many_characters_is_a_failure() -> None:
+    echo = Echo()
+    echo.max_characters = 3
+    first, too_long, pair, last = echo.predict(["abc", "abcd", Text("a", "abcde"), "c"])
+    assert (first, last) == (Capitals("ABC"), Capitals("C"))
+    assert isinstance(too_long, Failure)
+    assert (too_long.code, too_long.where) == ("text.too_long", "line 2")
+    assert "4" in too_long.what
+    assert "3" in too_long.what
+    assert isinstance(pair, Failure)
+    assert "5" in pair.what
+    assert Echo.max_characters == 1_000_000
+
+
+@pytest.mark.parametrize("lines", [(), ("a",), ("a", "odd", "b\u2028c\x85")])
+def test_json_is_one_object_printed_bit_by_bit(predict: Predict, lines: Sequence[str]) -> None:
+    said = predict(*lines, options=["--json"]).stdout
+    assert said == json.dumps(json.loads(said), ensure_ascii=False, indent=2) + "\n"
+    assert len(json.loads(said)["predictions"]) == len(lines)
+
+
+def test_a_closed_stdout_ends_the_command_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def closed(*_: Any, **__: Any) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("jumok.predictor.load", lambda *runs, **_: Echo())
+    monkeypatch.setattr("jumok.cli.predict.typer.echo", closed)
+    with (tmp_path / "out").open("w") as stdout:
+        monkeypatch.setattr("sys.stdout", stdout)
+        file = tmp_path / "lines.txt"
+        file.write_text("a\n", "utf-8")
+        with pytest.raises(SystemExit) as ended:
+            app(["predict", str(tmp_path / "run"), str(file)])
+    assert ended.value.code == 141
+
+
+def test_numbers_in_json_have_six_digits() -> None:
+    @dataclass(frozen=True)
+    class Numbers:
+        one: float
+        many: list[float]
+        named: dict[str, float]
+        whole: int
+
+    found = plain(Numbers(0.123456789, [1e-9 / 3, 123456.789], {"a": 2 / 3}, 1234567))
+    assert found == {"one": 0.123457, "many": [3.33333e-10, 123457.0], "named": {"a": 0.666667}, "whole": 1234567}

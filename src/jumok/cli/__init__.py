@@ -1,22 +1,42 @@
 """The command line: data on stdout, messages on stderr. One module per command.
 
 Exit codes: 0 done, 1 the run failed, 2 the input was wrong; interrupted training saves and exits with 130 (Ctrl-C) or
-143 (SIGTERM). Hyper-parameters live in recipes; `--set` is the only override. Modules that need torch are imported when
-their command runs, so that help is instant.
+143 (SIGTERM); a command whose output nobody reads any more (`| head -1`) exits with 141, as from SIGPIPE.
+Hyper-parameters live in recipes; `--set` is the only override. Modules that need torch are imported when their command
+runs, so that help is instant.
 """
 
+import os
+import signal
 import sys
 import warnings
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, show, train
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
 
+
+class Commands(TyperGroup):
+    """Ends a command quietly when nobody reads its output any more."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # What is left in the buffer is flushed at the end of the process, and would fail again.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(128 + signal.SIGPIPE) from None
+        return result
+
+
 app = typer.Typer(
+    cls=Commands,
     help="From raw text to a working, inspectable sequence model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -26,6 +26,14 @@ Asked = Annotated[
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
 RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Ensemble = Annotated[list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to ensemble with.")]
+MaxCharacters = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        metavar="N",
+        help="Refuse texts of more characters; default: 20,000 for translation and language models, else 1,000,000.",
+    ),
+]
 OtherData = Annotated[
     list[str] | None,
     typer.Option("--data", metavar="SPLIT=FILE[,FILE]", help="Replace the recipe's data, e.g. test=a.en,a.de."),

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from jumok.cli.arguments import AsJson, RunArgument, print_json
+from jumok.cli.arguments import AsJson, MaxCharacters, RunArgument, print_json
 from jumok.errors import InputError
 
 
@@ -14,6 +14,7 @@ def attention(
     text: Annotated[str, typer.Argument(help="Input text.")],
     output: Annotated[str | None, typer.Option(metavar="TEXT", help="Align this, not the model's output.")] = None,
     out: Annotated[Path | None, typer.Option(help="A .png or .svg file; default: RUN/attention.png.")] = None,
+    max_characters: MaxCharacters = None,
     as_json: AsJson = False,
 ) -> None:
     """Draw the model's attention: for each output token, or over the words that decide a label."""
@@ -25,7 +26,7 @@ def attention(
     if not text.strip():
         hint = 'pass a text: jumok attention RUN "two hundred six"'
         raise InputError("the text is empty", hint=hint, code="input.empty")
-    predictor = load(run)
+    predictor = load(run, max_characters=max_characters)
     result = predictor.draw_attention(text, picture, output=output)
     if as_json:
         print_json({"run": str(run), "picture": str(picture), **result})

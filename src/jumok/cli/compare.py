@@ -1,5 +1,6 @@
 """jumok compare: is one run better than another?"""
 
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -27,7 +28,7 @@ def compare(
         refuse_other_test_data(first, second)
     for run in (first, second):
         print_which_model(talk, run)
-    a, b = load(first), load(second)
+    a, b = (load(run, max_characters=sys.maxsize) for run in (first, second))
     if type(a) is not type(b):
         what = f"the runs have different tasks: {a.kind} and {b.kind}"
         raise InputError(what, where=f"{first} and {second}", code="input.task")

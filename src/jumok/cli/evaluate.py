@@ -1,5 +1,6 @@
 """jumok evaluate: scores with intervals and signatures."""
 
+import sys
 from dataclasses import asdict
 from typing import Any
 
@@ -35,7 +36,7 @@ def evaluate(
     for other in ensemble or [] if not data else []:
         refuse_other_test_data(run, other)
     print_which_model(talk, run)
-    predictor = load(run, *(ensemble or []))
+    predictor = load(run, *(ensemble or []), max_characters=sys.maxsize)
     asked = options(overrides)
     predictor.wanted(asked)
     results: dict[str, Any] = {}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from jumok.cli.arguments import AsJson, Asked, Ensemble, RunArgument, options, print_json, talk
+from jumok.cli.arguments import AsJson, Asked, Ensemble, MaxCharacters, RunArgument, options, talk
 from jumok.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 AT_ONCE = 512
 """examples per call of the predictor"""
+CHARACTERS_AT_ONCE = 1 << 20
+"""and characters, so that memory does not depend on the number of long texts"""
 Answered = tuple[Any, Any]
 """an example as given, and its output"""
 
@@ -46,6 +48,7 @@ def predict(
         Path | None,
         typer.Option(metavar="FILE", help="Write the examples with their answers; the file name sets the format."),
     ] = None,
+    max_characters: MaxCharacters = None,
     overrides: Asked = None,
     as_json: AsJson = False,
 ) -> None:
@@ -68,7 +71,7 @@ def predict(
         from jumok.picture import refuse_undrawable
 
         refuse_undrawable(picture)
-    predictor = load(run, *(ensemble or []))
+    predictor = load(run, *(ensemble or []), max_characters=max_characters)
     asked = options(overrides) | ({} if prefix is None else {"prefix": prefix})
     predictor.wanted(asked)  # reject wrong options before reading anything
     batches = input_batches(file, run)
@@ -78,7 +81,8 @@ def predict(
         return
     if stream:
         beside = {"--json": as_json, "--prefix": prefix, "--table": table, "--picture": picture}
-        _stream(predictor, batches, asked, beside=beside)
+        if _stream(predictor, batches, asked, beside=beside):
+            raise typer.Exit(2)
         return
     answer = relating(predictor, entities, types) if entities or types else partial(predictor.predict, **asked)
     answers = _answers(answer, batches)
@@ -90,23 +94,23 @@ def predict(
 
 
 def input_batches(file: Path | None, run: Path | None = None) -> Iterator[list[Any]]:
-    """Yield examples of a file, or lines of stdin as they arrive, so that each is answered before the next."""
-    from jumok.data.shards import in_chunks
-    from jumok.text.lines import decoded, read_lines
+    """Yield examples of a file, or lines of stdin as they arrive, so that each is answered before the next.
 
+    What cannot be read is a Failure in its place.
+    """
+    from jumok.text.lines import decoded, numbered_lines, split_lines
+
+    wrong: list[DataError] = []
     if file is not None:
-        found = _as_trained(file, run)
-        yield from in_chunks(_numbered(read_lines(file), f"{file}:") if found is None else found, AT_ONCE)
+        found = _as_trained(file, run, wrong)
+        lines = _lines(numbered_lines(file, wrong=wrong.append), f"{file}:")
+        yield from _batches(lines if found is None else found, wrong)
         return
-    rest, first = b"", 1
-    stdin = cast(BufferedReader, sys.stdin.buffer)
-    while block := stdin.read1(1 << 16):
-        *lines, rest = (rest + block).split(b"\n")
-        texts = decoded([line + b"\n" for line in lines], "stdin", first=first)
-        yield from in_chunks(_numbered(texts, "line ", first), AT_ONCE)
-        first += len(lines)
-    if rest:
-        yield list(_numbered(decoded([rest], "stdin", first=first), "line ", first))
+    stdin, first = cast(BufferedReader, sys.stdin.buffer), 1
+    for arrived in split_lines(iter(lambda: stdin.read1(1 << 16), b"")):
+        numbered = decoded(arrived, "stdin", first=first, wrong=wrong.append)
+        yield from _batches(_lines(numbered, "line "), wrong)
+        first += len(arrived)
 
 
 class Line(str):
@@ -115,23 +119,31 @@ class Line(str):
     where: str
 
 
-def _numbered(texts: Iterable[str], source: str, first: int = 1) -> Iterator[Line]:
-    for number, text in enumerate(texts, start=first):
+def _lines(numbered: Iterable[tuple[int, str]], source: str) -> Iterator[Line]:
+    for number, text in numbered:
         line = Line(text)
         line.where = f"{source}{number}"
         yield line
 
 
-def _as_trained(file: Path, run: Path | None) -> Iterator[Any] | None:
-    """The examples of a file in the training format, a Failure for each invalid one; None if in another format."""
+def _as_trained(file: Path, run: Path | None, wrong: list[DataError]) -> Iterator[Any] | None:
+    """The examples of a file in the training format; None if it is in another."""
     from jumok.cli.arguments import run_recipe
     from jumok.train.folder import RunFolder
 
     if run is None or RunFolder(run).stored() is None:
         return None
-    wrong: list[DataError] = []
-    found = run_recipe(run).data.read_unlabelled(file, wrong=wrong.append)
-    return None if found is None else _with_failures(found, wrong)
+    found: Iterator[Any] | None = run_recipe(run).data.read_unlabelled(file, wrong=wrong.append)
+    return found
+
+
+def _batches(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[list[Any]]:
+    """Lists of at most `AT_ONCE` examples, and of fewer if they are long: no more than `CHARACTERS_AT_ONCE` and one."""
+    from jumok.data.shards import in_chunks
+    from jumok.examples.length import characters
+
+    share = CHARACTERS_AT_ONCE // AT_ONCE
+    return in_chunks(_with_failures(examples, wrong), AT_ONCE, weight=lambda one: 1 + characters(one) // share)
 
 
 def _with_failures(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[Any]:
@@ -160,11 +172,10 @@ def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[An
 
 def _write(predictor: "Predictor[Any, Any]", run: Path, examples: list[Any], asked: dict[str, Any], out: Path) -> int:
     """Write the answered examples to a file; return the number of failures."""
-    from jumok.cli.written import AT_ONCE, write_answers
-    from jumok.data.shards import in_chunks
+    from jumok.cli.written import write_answers
 
     def answers(done: Callable[[int], None]) -> Iterator[Answered]:
-        return _answers(partial(predictor.predict, done=done, **asked), in_chunks(examples, AT_ONCE))
+        return _answers(partial(predictor.predict, done=done, **asked), _batches(examples, []))
 
     return write_answers(predictor, run, examples, answers, out)
 
@@ -185,24 +196,27 @@ def _print(
         raise InputError(what, where="--table", hint="use a tagging or relation run", code="input.table")
     if table == "tsv":  # even if nothing is found: an empty table has columns, too
         typer.echo("\t".join(["line", *predictor.table_columns]))
-    notes, found, failed = NoteCounter(), list[dict[str, Any]](), 0
+    if as_json:
+        typer.echo(f'{{\n  "run": {json.dumps(str(run), ensure_ascii=False)},\n  "predictions": [', nl=False)
+    notes, number, failed = NoteCounter(), 0, 0
     for number, (given, output) in enumerate(answers, start=1):
         notes.add(output)
         if isinstance(output, Failure):
             failed += 1
             talk.print(f"error: {output.error()}")
-        if as_json and given is output:  # the input could not be read
-            found.append(plain(output))
-        elif as_json:
-            asked = given if isinstance(given, str) else plain(given)
-            found.append({"input": asked, **plain(output)})
+        if as_json:
+            unread = given is output
+            asked = {} if unread else {"input": given if isinstance(given, str) else plain(given)}
+            # One of many, so that they need not all be held to be printed as one object.
+            found = json.dumps({**asked, **plain(output)}, ensure_ascii=False, indent=2).replace("\n", "\n    ")
+            typer.echo(f"{',' if number > 1 else ''}\n    {found}", nl=False)
         elif table:
             for row in [] if isinstance(output, Failure) else predictor.table(output) or []:
                 typer.echo(_row(number, row, table))
         else:
             typer.echo(output.text.replace("\n", " "))
     if as_json:
-        print_json({"run": str(run), "predictions": found})
+        typer.echo("\n  ]\n}" if number else "]\n}")
     for note in notes.told():
         talk.print(f"note: {note}")
     return failed
@@ -216,8 +230,13 @@ def _row(number: int, row: dict[str, Any], form: Literal["tsv", "jsonl"]) -> str
 
 def _stream(
     predictor: "Predictor[Any, Any]", batches: Iterator[list[Any]], asked: dict[str, Any], *, beside: dict[str, Any]
-) -> None:
-    """Print every line and its continuation while it is generated; rejects the options `beside`."""
+) -> int:
+    """Print every line and its continuation while it is generated, and return the number of failures.
+
+    Rejects the options `beside`.
+    """
+    from jumok.tasks.protocol import Failure
+
     if given := ", ".join(option for option, value in beside.items() if value):
         what = f"--stream cannot be combined with {given}"
         raise InputError(what, where="--stream", code="input.options")
@@ -225,14 +244,19 @@ def _stream(
     if write is None:
         what = f"{predictor.kind} cannot stream its output"
         raise InputError(what, where="--stream", hint="use a language model run", code="input.stream")
-    for lines in batches:
-        for line in lines:
+    failed = 0
+    for line in chain.from_iterable(batches):
+        try:
+            if isinstance(line, Failure):
+                raise line.error()
             bits = write(line, **asked)
-            begun = next(bits, "")  # raise any error before writing anything
-            sys.stdout.write(line + begun.replace("\n", " "))
-            sys.stdout.flush()
-            for bit in bits:
-                sys.stdout.write(bit.replace("\n", " "))
-                sys.stdout.flush()
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            said = line + next(bits, "").replace("\n", " ")  # raise any error before writing anything
+        except InputError as error:
+            failed += 1
+            talk.print(f"error: {error}")
+            said, bits = "", iter(())
+        typer.echo(said, nl=False)
+        for bit in bits:
+            typer.echo(bit.replace("\n", " "), nl=False)
+        typer.echo()
+    return failed

@@ -25,7 +25,7 @@ def relating(
     if not isinstance(predictor, Relater):
         what = f"--entities is for relation runs, but the run's task is {predictor.kind}"
         raise InputError(what, where="--entities", hint="use a relation run", code="input.options")
-    taggers = [_tagger(run) for run in entities]
+    taggers = [_tagger(run, predictor.max_characters) for run in entities]
     named = dict(entry.partition("=")[::2] for entry in types or [])
     if not all(named.values()):
         hint = "write --types FOUND=MEANT, e.g. --types protein=GENE"
@@ -34,11 +34,11 @@ def relating(
     return partial(predictor.relate_texts, taggers=taggers, types=named)
 
 
-def _tagger(run: Path) -> "Tagger":
+def _tagger(run: Path, max_characters: int) -> "Tagger":
     from jumok.predictor import load
     from jumok.tasks.tagging.predictor import Tagger
 
-    return load(run, task=Tagger)
+    return load(run, task=Tagger, max_characters=max_characters)
 
 
 def _refuse_types_that_never_meet(relater: "Relater", found: Sequence[str], named: dict[str, str]) -> None:

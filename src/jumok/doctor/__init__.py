@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from jumok.doctor.documents import examine_documents
 from jumok.doctor.faults import Faults, examine_bytes
 from jumok.doctor.texts import examine_texts
-from jumok.errors import DataError, InputError
+from jumok.errors import DataError, InputError, Wrong
 from jumok.examples import SPLITS
-from jumok.examples.faults import Wrong
 from jumok.examples.guess import guess_data
 from jumok.findings import Finding, finding, worst_first
 from jumok.tasks import TASKS, task_named

@@ -7,7 +7,7 @@ from pathlib import Path
 from jumok.errors import DataError, OffsetError
 from jumok.findings import Finding, Rule, Tally, finding, judge
 from jumok.tasks.checks import TextChecks
-from jumok.text.lines import read_lines
+from jumok.text.lines import numbered_lines
 
 _CHARACTERS = "Count characters from 0 in the text as the file has it, not bytes or UTF-16 units"
 
@@ -81,8 +81,8 @@ def unreadable(name: str, error: DataError, n: int) -> Finding:
 def examine_bytes(path: Path) -> list[Finding]:
     """Count the lines of a file that are not UTF-8; a reader stops at the first."""
     tally, n = Tally(), 0
-    for line in read_lines(path, charset="latin-1"):  # accepts any byte
-        n += 1
+    # latin-1 accepts any byte; a line that is too long is reported by whoever reads it as data.
+    for n, line in numbered_lines(path, charset="latin-1", wrong=lambda error: None):
         written = line.encode("latin-1")
         try:
             written.decode()

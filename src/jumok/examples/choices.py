@@ -2,7 +2,6 @@
 
 import csv
 import io
-import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +9,12 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, read_each, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import read_each, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, is_object, read_objects
-from jumok.text.lines import as_line, read_lines, write_lines
+from jumok.text.lines import as_line, max_line, numbered_lines, write_lines
 
 SHAPE = '{"context": "...", "endings": ["...", "..."], "label": 0}, where the label is the index of the right ending'
 SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in SWAG's train.csv"
@@ -74,7 +73,9 @@ def read_choices(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) ->
     """Read SWAG's CSV or JSONL. Labelled examples must all have the same number of endings."""
     suffix = suffix_of(path)
     if suffix == "csv":
-        found = read_each(_swag_rows(path, labelled=labelled), partial(_swag_choice, labelled=labelled), wrong)
+        found = read_each(
+            _swag_rows(path, labelled=labelled, wrong=wrong), partial(_swag_choice, labelled=labelled), wrong
+        )
     elif suffix == "jsonl":
         found = read_objects(path, partial(Choice._read, labelled=labelled), hint=f"use {SHAPE}", wrong=wrong)
     else:
@@ -103,17 +104,27 @@ def _swag_choice(row: tuple[str, dict[str, str]], *, labelled: bool) -> Choice:
     return Choice(cells["sent1"], endings, int(label) if label in labels else None, where)
 
 
-def _swag_rows(path: Path, *, labelled: bool) -> Iterator[tuple[str, dict[str, str]]]:
+def _swag_rows(path: Path, *, labelled: bool, wrong: Wrong) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the location of each row, and its cells by column name."""
-    csv.field_size_limit(sys.maxsize)  # texts may have any length
-    rows = csv.reader((f"{line}\n" for line in read_lines(path)), strict=True)
+    csv.field_size_limit(max_line())  # a quote that is never closed would take in the rest of the file
+    taken: list[int] = []  # lines of the row
+
+    def lines() -> Iterator[str]:
+        for number, line in numbered_lines(path, wrong=wrong):
+            taken.append(number)
+            yield f"{line}\n"
+
     header: list[str] = []
-    first = 1  # line on which the row starts
     try:
-        for row in rows:
+        for row in csv.reader(lines(), strict=True):
+            first, last, n = taken[0], taken[-1], len(taken)
             where = f"{path}:{first}"
-            first = rows.line_num + 1
+            taken.clear()
+            if last - first + 1 > n:
+                continue  # one of its lines could not be read
             if not header:
+                if first > 1:
+                    return  # nor could the header
                 header = row
                 _check_header(header, where, labelled=labelled)
             elif row and len(row) != len(header):
@@ -122,7 +133,7 @@ def _swag_rows(path: Path, *, labelled: bool) -> Iterator[tuple[str, dict[str, s
             elif row:  # skip empty lines
                 yield where, dict(zip(header, row, strict=True))
     except csv.Error as error:
-        where = f"{path}:{rows.line_num}"
+        where = f"{path}:{taken[-1] if taken else 1}"
         raise DataError(f"not CSV: {error}", where=where, hint=f"use {SWAG}", code="data.not_csv") from error
 
 

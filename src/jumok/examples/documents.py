@@ -13,8 +13,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Literal
 
-from jumok.errors import DataError
-from jumok.examples.faults import Wrong, refuse, say_each
+from jumok.errors import DataError, Wrong, refuse
+from jumok.examples.faults import say_each
 from jumok.examples.tables import read_columns
 from jumok.text.lines import as_line, opened, write_lines
 from jumok.text.sentences import iter_spans

@@ -5,20 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong
 
 Given = TypeVar("Given")
-
-
 Example = TypeVar("Example")
-
-
-Wrong = Callable[[DataError], None]
-"""called with the error of each example that cannot be read or written; if it returns, the example is skipped"""
-
-
-def refuse(error: DataError) -> None:
-    raise error
 
 
 def read_some(read: Callable[..., Iterator[Example]], path: Path) -> Iterator[Example]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import unicodedata
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -12,10 +11,10 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import Field
 
 from jumok.config import Count, CountOrZero, Share
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.documents import text_files
-from jumok.examples.faults import Wrong, refuse
+from jumok.text.normalise import compose
 
 Example = TypeVar("Example")
 LongRule = Literal["windows", "truncate", "refuse"]
@@ -199,5 +198,5 @@ def _fold_hash(text: str) -> int:
 
 def _hash(text: str, person: bytes = b"") -> int:
     """64-bit hash, independent of Unicode composition and surrounding white space."""
-    composed = unicodedata.normalize("NFC", text).strip()
+    composed = compose(text).strip()
     return int.from_bytes(hashlib.blake2b(composed.encode(), digest_size=8, person=person).digest(), "big")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jumok.errors import DataError
-from jumok.text.lines import opened, read_lines, undecodable
+from jumok.text.lines import max_line, opened, read_lines, undecodable
 
 Message = tuple[str, str, str]
 """a text, its translation, and their location"""
@@ -116,6 +116,7 @@ def _message_pairs(sources: Sequence[str], targets: Sequence[str], where: str) -
 class _PoEntry:
     fuzzy: bool
     line: int = 0
+    size: int = 0
     fields: list[tuple[str, list[str]]] = field(default_factory=list)
 
     def texts(self, prefix: str) -> list[str]:
@@ -185,6 +186,10 @@ def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
             entry.fields.append((name, []))
         if name == "msgid":
             entry.line = number
+        entry.size += len(line)
+        if entry.size > max_line():
+            what, hint = f"an entry of more than {max_line():,} characters", "split it, or set JUMOK_MAX_LINE"
+            raise DataError(what, where=f"{path}:{number}", hint=hint, code="data.line_too_long")
         for string in _PO_STRING.findall(strings):
             entry.fields[-1][1].append(_po_unescaped(string, charset, f"{path}:{number}"))
     if entry:

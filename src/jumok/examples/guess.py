@@ -19,7 +19,7 @@ from jumok.examples.questions import QuestionData
 from jumok.examples.relations import RelationData
 from jumok.examples.spans import TaggedData
 from jumok.findings import Finding, finding
-from jumok.text.lines import read_lines
+from jumok.text.lines import read_lines, read_text
 
 SHAPES = {
     "texts with spans": spans.SHAPE,
@@ -148,8 +148,8 @@ def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Read lines in any encoding: column names and keys are ASCII, and text that is not UTF-8 is reported later."""
-    return read_lines(path, charset="latin-1")
+    """Read lines in any encoding: column names and keys are ASCII, and what cannot be read is reported later."""
+    return read_lines(path, charset="latin-1", wrong=lambda error: None)
 
 
 def _table(path: Path, data: LabelledData) -> Guess:
@@ -188,10 +188,10 @@ def _lines_of_objects(path: Path) -> type[RelationData | TaggedData | ChoiceData
 
 
 def _require_squad(path: Path) -> None:
-    lines = _lines(path)
-    first, more = next(lines, ""), "\n".join(lines)
+    text = read_text(path, charset="latin-1")
+    first = text.partition("\n")[0]
     try:
-        whole = parse_object(f"{first}\n{more}", where=str(path), hint=f"use {SHAPES['questions']}")
+        whole = parse_object(text, where=str(path), hint=f"use {SHAPES['questions']}")
     except DataError:
         parse_object(first, where=f"{path}:1", hint=f"use {SHAPES['questions']}")  # an object: the file is JSONL
         what, hint = "one object per line is JSONL, not JSON", "rename the file to end in .jsonl"

@@ -9,9 +9,9 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, read_each, read_some, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import read_each, read_some, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import as_object
 from jumok.examples.tables import as_row, read_columns

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from jumok.errors import DataError, OffsetError
-from jumok.examples.faults import Example, Wrong, read_each, refuse
-from jumok.text.lines import as_line, read_lines
+from jumok.errors import DataError, OffsetError, Wrong, refuse
+from jumok.examples.faults import Example, read_each
+from jumok.text.lines import as_line, numbered_lines
 
 Value = TypeVar("Value")
 
@@ -124,7 +124,7 @@ def read_objects(
     path: Path, read: Callable[[Object], Example], *, hint: str, wrong: Wrong = refuse
 ) -> Iterator[Example]:
     """Read the objects of a JSONL file (.gz too), one per line; empty lines are skipped."""
-    lines = ((number, line) for number, line in enumerate(read_lines(path), start=1) if line.strip())
+    lines = ((number, line) for number, line in numbered_lines(path, wrong=wrong) if line.strip())
 
     def read_line(numbered: tuple[int, str]) -> Example:
         number, line = numbered

@@ -1,11 +1,10 @@
 """Offsets into a text: in characters, end exclusive, never inside what a reader sees as one character."""
 
 import re
-import unicodedata
 
 from jumok.errors import OffsetError
 from jumok.examples.objects import Object
-from jumok.text.normalise import clean_label, is_inside_character
+from jumok.text.normalise import clean_label, compose, is_inside_character
 from jumok.text.span import Span
 
 OFFSETS = "offsets count characters, end exclusive"
@@ -37,7 +36,7 @@ def require_whole_characters(found: Object, text: str, *offsets: int) -> None:
 
 
 def _folded(text: str) -> str:
-    return " ".join(unicodedata.normalize("NFC", text).split())
+    return " ".join(compose(text).split())
 
 
 def misplaced(found: Object, wanted: str, text: str, start: int, called: str) -> OffsetError:

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import FileData, file_sha256
 from jumok.examples.gettext import po_entry, po_header, read_mo, read_po
 from jumok.examples.objects import as_object

@@ -1,19 +1,20 @@
 """Plain text: lines, or documents."""
 
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.documents import DocumentFormat, Sentence, read_document_column, read_documents, write_documents
-from jumok.examples.faults import Wrong, refuse, say_each, unknown_format
+from jumok.examples.faults import say_each, unknown_format
 from jumok.examples.files import ListedData
 from jumok.examples.objects import as_object
-from jumok.text.lines import as_line, read_lines, write_lines
+from jumok.text.lines import as_line, numbered_lines, write_lines
+from jumok.text.normalise import compose
 
 SENTENCE_RULES = 1  # increased when text/sentences.py splits differently
 
@@ -39,9 +40,9 @@ class Text:
         return cls(found.text("text"), found.text("pair") if "pair" in found else None, where)
 
 
-def read_texts(path: Path) -> Iterator[Text]:
+def read_texts(path: Path, *, wrong: Wrong = refuse) -> Iterator[Text]:
     """Read plain text (.gz too), one text per line."""
-    return (Text(line, None, f"{path}:{number}") for number, line in enumerate(read_lines(path), start=1))
+    return (Text(line, None, f"{path}:{number}") for number, line in numbered_lines(path, wrong=wrong))
 
 
 def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
@@ -68,8 +69,7 @@ class TextData(ListedData):
         return False
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Text]:
-        """Read the lines of a split; any line is a text, so `wrong` is never called."""
-        return self._read(split, read_texts, lambda line: line.text)
+        return self._read(split, partial(read_texts, wrong=wrong), lambda line: line.text)
 
     def sentences(self, split: Split, *, seed: int) -> Iterator[Sentence]:
         """Yield each line as a document of its own."""
@@ -152,7 +152,7 @@ class DocumentData(ListedData):
         begun, text = [], ""
         for sentence in sentences:
             begun.append(sentence)
-            text += unicodedata.normalize("NFC", sentence.text) + " "  # or composition would move the limit
+            text += compose(sentence.text) + " "  # or composition would move the limit
             if len(text) > BEGINNING:
                 break
         return chain(begun, sentences) if self._side(text[:BEGINNING]) == split else iter(())

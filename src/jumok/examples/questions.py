@@ -7,13 +7,13 @@ from itertools import chain, count, groupby
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, read_each, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import read_each, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, is_object, parse_object
 from jumok.examples.offsets import misplaced, require_whole_characters
-from jumok.text.lines import read_lines, write_lines
+from jumok.text.lines import read_text, write_lines
 
 SHAPE = 'the format of SQuAD: {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...",'
 SHAPE += ' "answers": [{"text": "...", "answer_start": 0}]}]}]}]}; a question without answers has "is_impossible": true'
@@ -81,7 +81,7 @@ def read_questions(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) 
         answers = _answers(asked, context) if labelled else _answers_if_told(asked, context)
         return Question(identity, text, context, answers, asked.where)
 
-    whole = parse_object("\n".join(read_lines(path)), where=str(path), hint=f"use {SHAPE}")
+    whole = parse_object(read_text(path), where=str(path), hint=f"use {SHAPE}")
     articles = read_each(whole.objects("data", "article"), paragraphs, wrong)
     for context, asked in read_each(chain.from_iterable(articles), paragraph, wrong):
         yield from read_each(asked, partial(question, context=context), wrong)

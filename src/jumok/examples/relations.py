@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, read_objects
 from jumok.examples.offsets import OFFSETS, label_of, offsets_of, shown

@@ -8,13 +8,13 @@ from itertools import dropwhile, pairwise
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from jumok.errors import DataError
+from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
-from jumok.examples.faults import Wrong, read_each, refuse, say_each, suffix_of, unknown_format
+from jumok.examples.faults import read_each, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, is_object, parse_object, read_objects
 from jumok.examples.offsets import OFFSETS, label_of, offsets_of, shown
-from jumok.text.lines import as_line, read_lines, write_lines
+from jumok.text.lines import as_line, max_line, numbered_lines, write_lines
 from jumok.text.normalise import clean_label
 from jumok.text.span import Span
 from jumok.text.tags import in_characters, places_of
@@ -147,7 +147,7 @@ def read_tagged(path: Path, *, labelled: bool = True, wrong: Wrong = refuse) -> 
             tags.append(_tag(columns[-1], f"{path}:{number}") if labelled else "")
         return Spans.of_words(words, tags if labelled else None, f"{path}:{sentence[0][0]}")
 
-    return read_each(tagged_lines(path), read, wrong)
+    return read_each(tagged_lines(path, wrong=wrong), read, wrong)
 
 
 def _tag(written: str, where: str) -> str:
@@ -157,17 +157,34 @@ def _tag(written: str, where: str) -> str:
     return tag
 
 
-def tagged_lines(path: Path) -> Iterator[list[tuple[int, str]]]:
-    """Yield the sentences of a CoNLL file as numbered lines."""
+def tagged_lines(path: Path, *, wrong: Wrong = refuse) -> Iterator[list[tuple[int, str]]]:
+    """Yield the sentences of a CoNLL file as numbered lines; one with a line that cannot be read is skipped whole."""
     sentence: list[tuple[int, str]] = []
-    for number, line in enumerate(read_lines(path), start=1):
+    size, last, broken = 0, 0, False
+    for number, line in numbered_lines(path, wrong=wrong):
+        broken |= number != last + 1
+        last = number
         if line.strip() and tag_columns(line)[0] != "-DOCSTART-":
-            sentence.append((number, line))
-        elif sentence:
+            size += len(line)
+            if size > max_line() and not broken:
+                wrong(_long_sentence(f"{path}:{sentence[0][0]}"))
+                broken = True
+            if broken:
+                sentence.clear()
+            else:
+                sentence.append((number, line))
+            continue
+        if sentence and not broken:
             yield _without_comments(sentence)
-            sentence = []
+        sentence, size, broken = [], 0, False
     if sentence:
         yield _without_comments(sentence)
+
+
+def _long_sentence(where: str) -> DataError:
+    hint = "put an empty line between sentences, or set JUMOK_MAX_LINE"
+    what = f"a sentence of more than {max_line():,} characters"
+    return DataError(what, where=where, hint=hint, code="data.sentence_too_long")
 
 
 def _without_comments(sentence: list[tuple[int, str]]) -> list[tuple[int, str]]:

@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from jumok.errors import DataError, listed, nearest
-from jumok.examples.faults import Wrong, refuse
-from jumok.text.lines import as_line, read_lines
+from jumok.errors import DataError, Wrong, listed, nearest, refuse
+from jumok.text.lines import as_line, numbered_lines
 
 
 def read_columns(
@@ -14,11 +13,13 @@ def read_columns(
     """Yield the location of each row of a TSV, and its cells in the named columns; empty lines are skipped."""
     columns = list(header or [])
     places = _places(columns, names, "header") if columns else []
-    for number, line in enumerate(read_lines(path), start=1):
+    for number, line in numbered_lines(path, wrong=wrong):
         cells, where = line.split("\t"), f"{path}:{number}"
         if number == 1 and cells == columns:
             what = "the file has a header line, but column names are also given"
             raise DataError(what, where=where, hint="remove one of the two", code="data.columns")
+        if not columns and number > 1:
+            return  # the header could not be read
         if not columns:
             columns, places = cells, _places(cells, names, where)
             continue

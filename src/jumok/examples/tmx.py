@@ -7,6 +7,7 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from jumok.errors import DataError
+from jumok.text.lines import max_line
 from jumok.version import __version__
 
 _MARKUP = {"bpt", "ept", "ph", "it", "ut"}
@@ -26,6 +27,7 @@ class TmxUnits:
         self._line = 0
         self._texts: dict[str, str] = {}
         self._pieces: list[str] = []
+        self._size = 0
         # For each open element from <seg> on: whether its text is translatable. Empty outside a <seg>.
         self._translatable: list[bool] = []
         self._pairs: list[tuple[str, str, int]] = []
@@ -75,11 +77,15 @@ class TmxUnits:
             # The longest match wins, so that "pt" and "pt-br" can be two languages.
             self._language = max(fitting, key=len, default=None)
         elif name == "seg" and self._language:
-            self._pieces, self._translatable = [], [True]
+            self._pieces, self._size, self._translatable = [], 0, [True]
 
     def _text(self, text: str) -> None:
         if self._translatable and self._translatable[-1]:
             self._pieces.append(text)
+            self._size += len(text)
+            if self._size > max_line():
+                what, hint = f"a segment of more than {max_line():,} characters", "split it, or set JUMOK_MAX_LINE"
+                raise self._wrong(what, hint, code="data.line_too_long")
 
     def _finish(self, name: str) -> None:
         if self._translatable:

@@ -1,13 +1,12 @@
 """Line wrapping, and positions of words and characters in wrapped text. All lengths are in points."""
 
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from jumok.picture.surface import visible
-from jumok.text.normalise import is_inside_character
+from jumok.text.normalise import compose, is_inside_character
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,4 +95,4 @@ class Typesetter:
 
 
 def show(text: str, unseen: frozenset[str]) -> str:
-    return visible(unicodedata.normalize("NFC", "".join(" " if c.isspace() else c for c in text)), unseen)
+    return visible(compose("".join(" " if c.isspace() else c for c in text)), unseen)

@@ -1,7 +1,6 @@
 """BLEU, chrF and exact match of translations, and BLEU by source length."""
 
 import re
-import unicodedata
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,6 +10,7 @@ from sacrebleu.metrics.helpers import extract_all_char_ngrams
 
 from jumok.errors import InputError
 from jumok.score.significance import Metric, Metrics, Values, require_pairs
+from jumok.text.normalise import compose
 
 BLEU_ORDER = 4
 CHRF_ORDER = 6
@@ -109,7 +109,7 @@ def translation_metrics(
     language = re.split("[-_]", (target_language or "").lower())[0]
     tokenize = {"zh": "zh", "ja": "char"}.get(language, "13a")
     # Decomposed Hangul or accents are the same text, and must not cost a point.
-    ours, true = ([unicodedata.normalize("NFC", line) for line in side] for side in (hypotheses, references))
+    ours, true = ([compose(line) for line in side] for side in (hypotheses, references))
 
     def bleu(name: str, *, lowercase: bool) -> Metric:
         statistics = bleu_statistics(ours, true, lowercase=lowercase, tokenize=tokenize)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+from jumok.errors import Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.documents import Sentence
-from jumok.examples.faults import Wrong, refuse
 from jumok.findings import Finding, Rule
 from jumok.text.tokenizer import Tokenizer
 

@@ -20,6 +20,7 @@ from jumok.config import read_config
 from jumok.data.cache import Cache
 from jumok.engines import Array, Done, Engine, nobody
 from jumok.errors import CheckpointError, InputError, JumokError, nearest
+from jumok.examples.length import characters
 from jumok.findings import Finding
 from jumok.models.head import Head
 from jumok.score.significance import Comparison, Metrics
@@ -110,6 +111,10 @@ class Predictor(ABC, Generic[Example, Output]):
     options: ClassVar[type[Any] | None] = None
     """config of the options of `predict`"""
 
+    max_characters: int = 1_000_000
+    """of a text, before it is tokenized; `load` can set another limit. Lower if a text is not read in windows: time and
+    memory grow with the square of its length"""
+
     engine: Engine
     tokenizers: Tokenizers
 
@@ -141,14 +146,20 @@ class Predictor(ABC, Generic[Example, Output]):
         return [slot if isinstance(slot, Failure) else next(outputs) for slot in slots]
 
     def parse(self, given: Any, where: str = "") -> Example:
-        """Read a line or a mapping; an example is returned unchanged."""
-        if isinstance(given, self.example):
-            return cast(Example, given)
-        if not isinstance(given, str | Mapping):
+        """Read a line or a mapping; an example is returned unchanged. Refuses one with too many characters."""
+        if not isinstance(given, str | Mapping | self.example):
             what = f"{type(given).__name__} is not an example"
             hint = f"pass a text, a mapping or a {self.example.__name__}"
             raise InputError(what, where=where, hint=hint, code="input.example")
-        return cast(Example, self.example.parse(given, where))
+        example = given if isinstance(given, self.example) else self.example.parse(given, where)
+        self.refuse_long(example, where)
+        return cast(Example, example)
+
+    def refuse_long(self, example: Any, where: str) -> None:
+        if (n := characters(example)) > self.max_characters:
+            what = f"the text has {n:,} characters, more than the limit of {self.max_characters:,}"
+            hint = "split it, or raise the limit: --max-characters, or max_characters of jumok.load"
+            raise InputError(what, where=where, hint=hint, code="text.too_long")
 
     def wanted(self, options: Mapping[str, Any]) -> Any:
         """Check the options of a call."""
@@ -276,11 +287,22 @@ def adapter(kind: type[Any]) -> TypeAdapter[Any]:
 
 
 def plain(value: Any) -> dict[str, Any]:
-    """An example or an output as JSON values, without `where` and fields that are None."""
+    """An example or an output as JSON values, without `where` and fields that are None.
+
+    Numbers have six significant digits: those that follow depend on what else was in the batch.
+    """
     if isinstance(value, Failure):
         return {"error": adapter(Failure).dump_python(value, mode="json", exclude_none=True)}
     found: dict[str, Any] = adapter(type(value)).dump_python(value, mode="json", exclude_none=True, exclude={"where"})
-    return found
+    return cast(dict[str, Any], _rounded(found))
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return {key: _rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 class TaskKind(ABC):

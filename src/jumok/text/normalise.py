@@ -6,6 +6,7 @@ NFC composes jamo into syllables and letters with their accents; unlike NFKC and
 import re
 import unicodedata
 from collections.abc import Sequence
+from functools import cache
 
 # Jamo in the order of a syllable: leading consonants, vowels, trailing consonants. More leading consonants may precede
 # a composed syllable; more of the others may follow it.
@@ -25,14 +26,17 @@ def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
     A final empty span marks the end of the text.
     """
     if unicodedata.is_normalized("NFC", text):
-        return text, [(i, i + 1) for i in range(len(text))] + [(len(text), len(text))]
+        return text, spans_of_characters(text)
     composed: list[str] = []
     spans: list[tuple[int, int]] = []
     start = 0
+    marks = _marks()
     for i in range(1, len(text) + 1):
-        if i < len(text) and _joins(text[start:i], text[i]):
+        if i < len(text) and text[i] in marks:
+            continue  # looked at once, with the character before it: there may be a million of them
+        cluster = compose(text[start:i])
+        if i < len(text) and _joins(cluster[-1], text[i]):
             continue
-        cluster = unicodedata.normalize("NFC", text[start:i])
         composed.append(cluster)
         spans.extend([(start, i)] * len(cluster))
         start = i
@@ -40,12 +44,47 @@ def compose_with_spans(text: str) -> tuple[str, list[tuple[int, int]]]:
     return "".join(composed), spans
 
 
-def _joins(cluster: str, character: str) -> bool:
-    """Whether `character` composes with, or may be reordered into, the cluster before it."""
-    if unicodedata.combining(unicodedata.normalize("NFD", character)[0]):
-        return True
-    nfc = unicodedata.normalize
-    return nfc("NFC", cluster + character) != nfc("NFC", cluster) + nfc("NFC", character)
+def spans_of_characters(text: str) -> list[tuple[int, int]]:
+    """Return the span of each character of `text`, and a final empty one."""
+    return [(i, i + 1) for i in range(len(text))] + [(len(text), len(text))]
+
+
+def compose(text: str) -> str:
+    """Return the NFC of `text`, in time linear in its length.
+
+    Python's own takes a time quadratic in the length of a run of combining marks that are not in canonical order.
+    """
+    if unicodedata.is_normalized("NFC", text):
+        return text
+    return unicodedata.normalize("NFC", _long_run().sub(_in_order, text))
+
+
+@cache
+def _marks() -> frozenset[str]:
+    """All characters that canonical ordering may move: combining marks, and what decomposes into such."""
+    return frozenset(c for c in map(chr, range(0x300, 0x1F000)) if unicodedata.combining(_decomposed(c)[0]))
+
+
+@cache
+def _long_run() -> re.Pattern[str]:
+    return re.compile(f"[{''.join(sorted(_marks()))}]{{32,}}")
+
+
+def _in_order(run: re.Match[str]) -> str:
+    """The marks of a run, decomposed and in canonical order: by class, those of one class as they were."""
+    return "".join(sorted("".join(map(_decomposed, run[0])), key=unicodedata.combining))
+
+
+def _decomposed(character: str) -> str:
+    return unicodedata.normalize("NFD", character)
+
+
+def _joins(last: str, starter: str) -> bool:
+    """Whether a character that is no mark composes with the last one of the cluster before it.
+
+    A mark between the two would keep them apart.
+    """
+    return unicodedata.normalize("NFC", last + starter) != last + unicodedata.normalize("NFC", starter)
 
 
 def is_inside_character(text: str, offset: int) -> bool:
@@ -88,4 +127,4 @@ def _goes_on(before: str, after: str, flags: int) -> bool:
 
 def clean_label(label: str) -> str:
     """Strip and compose (NFC) a label, so that labels that look alike are equal."""
-    return unicodedata.normalize("NFC", label.strip())
+    return compose(label.strip())

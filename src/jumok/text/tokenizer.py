@@ -6,6 +6,7 @@ tokens are never matched in a user's text.
 
 import hashlib
 import itertools
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,7 @@ import tokenizers
 from tokenizers.models import BPE, WordLevel, WordPiece
 
 from jumok.errors import CheckpointError, DataError, JumokError
-from jumok.text.normalise import compose_with_spans
+from jumok.text.normalise import compose, compose_with_spans, spans_of_characters
 from jumok.text.vocabulary import (
     BERT,
     EOS_ID,
@@ -56,6 +57,9 @@ class Tokenizer:
             backend.model.dropout = None  # merges left out at random are for training: the same text, the same ids
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.layout = _layout(backend)
+        # Composed here, with Python's tables, and again by the backend: its tables are older, and leave it as it is.
+        self._composes = '"NFC"' in json.dumps(json.loads(backend.to_str())["normalizer"])
+        self._longest = max(map(len, backend.get_vocab(with_added_tokens=True)))  # characters of a token
         self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
         ids = dict(zip(self.layout.specials, self.special_ids, strict=True))
         self.start_id: int = ids[self.layout.start]
@@ -94,8 +98,9 @@ class Tokenizer:
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         for text in texts:
             _refuse_surrogates(text)
+        composed = [compose(text) for text in texts] if self._composes else list(texts)
         with self._in_use():
-            return [e.ids for e in self._backend.encode_batch_fast(list(texts), add_special_tokens=False)]
+            return [e.ids for e in self._backend.encode_batch_fast(composed, add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str, endings: Collection[str] = ()) -> Encoded:
         """Encode with character offsets into the original `text`, even where normalisation joined characters.
@@ -103,7 +108,7 @@ class Tokenizer:
         No token reaches into one of the `endings` of its word if the vocabulary has tokens for both parts.
         """
         _refuse_surrogates(text)
-        composed, spans = compose_with_spans(text)
+        composed, spans = compose_with_spans(text) if self._composes else (text, spans_of_characters(text))
         with self._in_use():
             encoding = self._backend.encode(composed, add_special_tokens=False)
         cuts = _before_endings(composed, endings) if endings else set()
@@ -131,7 +136,7 @@ class Tokenizer:
         found: list[tuple[int, int, int]] = []
         for first, last in itertools.pairwise(edges):
             while first < last:
-                part = body[first - edges[0] : last - edges[0]]
+                part = body[first - edges[0] : last - edges[0]][: self._longest]
                 for n in range(len(part), 0, -1):
                     known = self._backend.token_to_id((continuing if found else lead) + part[:n])
                     if known is not None or number == self.unk_id and n == 1:
@@ -163,7 +168,7 @@ class Tokenizer:
 
     def extended(self, lines: Iterable[str], n: int) -> "tuple[Tokenizer, list[list[int]]]":
         """Add n words from the lines; return the new tokenizer and the ids each word was split into before."""
-        backend, cut = extend(self._backend, lines, n)
+        backend, cut = extend(self._backend, map(compose, lines) if self._composes else lines, n)
         return Tokenizer(backend), cut
 
     def to_json(self) -> str:
@@ -191,7 +196,7 @@ class Tokenizer:
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
-        return cls(learn(config, lines, layout))
+        return cls(learn(config, map(compose, lines), layout))
 
 
 @contextmanager

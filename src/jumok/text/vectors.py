@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from jumok.errors import DataError
 from jumok.text.lines import read_lines
+from jumok.text.normalise import compose
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import EOS, PAD, SPACE, UNK, WORDPIECE_PREFIX, Kind, TokenizerConfig
 
@@ -97,7 +98,7 @@ def read_vectors(path: Path, wanted: Wanted, *, lowercase: bool = False) -> Vect
     duplicates, first_duplicate = 0, None
     entries = _Entries(path)
     for number, raw, values in entries:
-        word = unicodedata.normalize("NFC", raw)
+        word = compose(raw)
         if wants(word):
             if word not in exact:
                 exact[word] = _parsed(values, f"{path}:{number}")
@@ -105,7 +106,7 @@ def read_vectors(path: Path, wanted: Wanted, *, lowercase: bool = False) -> Vect
             duplicates += 1
             first_duplicate = first_duplicate or f"{path}:{number}"
         elif lowercase:
-            word = unicodedata.normalize("NFC", _lowered(raw))
+            word = compose(_lowered(raw))
             if word not in exact and word not in folded and wants(word):
                 folded[word] = _parsed(values, f"{path}:{number}")
     return Vectors({**folded, **exact}, entries.dimension, entries.read, duplicates, first_duplicate)

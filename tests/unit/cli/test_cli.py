@@ -98,7 +98,7 @@ class Made(Translator):
 def made(monkeypatch: pytest.MonkeyPatch) -> dict[str, Made]:
     """Made-up predictors by run, in the place of loaded ones."""
     predictors: dict[str, Made] = {}
-    monkeypatch.setattr("jumok.predictor.load", lambda run: predictors[str(run)])
+    monkeypatch.setattr("jumok.predictor.load", lambda run, **_: predictors[str(run)])
     return predictors
 
 

@@ -509,7 +509,11 @@ def test_no_string_is_too_strange(runs, task):
         values = [output.value] if task == "number" else list(output.probabilities.values())
         assert np.isfinite(values).all()
         kind = runs(task).predictor.answers
-        assert adapter(kind).validate_json(json.dumps(plain(output))) == output
+        read = adapter(kind).validate_json(json.dumps(plain(output)))
+        assert plain(read) == plain(output)  # numbers have six digits in JSON
+        assert replace(read, value=None, probability=None, probabilities={}) == replace(
+            output, value=None, probability=None, probabilities={}
+        )
 
 
 @pytest.mark.parametrize("task", ["classification", "verbal", "tagging", "marked", "answering", "choice"])

@@ -90,7 +90,7 @@ def jumok(monkeypatch, capsys, tmp_path):
     def call(predictor, lines, *arguments, stdin=False):
         file, text = tmp_path / "many.txt", "".join(f"{line}\n" for line in lines)
         file.write_text(text, "utf-8")
-        monkeypatch.setattr("jumok.predictor.load", lambda *_: predictor)
+        monkeypatch.setattr("jumok.predictor.load", lambda *_, **__: predictor)
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), "utf-8"))
         monkeypatch.setattr(sys, "argv", ["jumok", "predict", "run", *([] if stdin else [str(file)]), *arguments])
         with pytest.raises(SystemExit) as stopped:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from jumok.text.normalise import compose_with_spans, is_inside_character, whole_characters
+from jumok.text.normalise import _marks, compose, compose_with_spans, is_inside_character, whole_characters
 
 # Characters that compose, decompose or move: where composition by clusters could go wrong.
 MOVING = (
@@ -131,3 +131,38 @@ def test_what_composes_is_one_character(text: str) -> None:
     """So that a span of whole characters stays one, whatever form the text takes."""
     for start, end in compose_with_spans(text)[1]:
         assert all(is_inside_character(text, offset) for offset in range(start + 1, end))
+
+
+MARKS = [chr(c) for c in range(0x300, 0x1F000) if unicodedata.combining(chr(c))]
+
+
+def test_every_mark_is_known_as_one() -> None:
+    everything = (chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000)
+    expected = {c for c in everything if unicodedata.combining(unicodedata.normalize("NFD", c)[0])}
+    assert _marks() == expected >= {*MARKS}
+
+
+@given(
+    st.lists(st.sampled_from([*MARKS, "e", "\u1100", "\u1161", "\u11a8", "\u09c7", "\u09be", "\u0f73"]), max_size=90)
+)
+def test_composing_is_as_unicode_has_it(characters: list[str]) -> None:
+    text = "".join(characters)
+    composed, spans = compose_with_spans(text)
+    assert composed == compose(text) == unicodedata.normalize("NFC", text)
+    assert len(spans) == len(composed) + 1
+
+
+def test_a_long_run_of_marks_is_put_in_order() -> None:
+    text = "e" + "\u0315\u0301\u0323" * 40 + "x"
+    assert compose(text) == unicodedata.normalize("NFC", text)
+    composed, spans = compose_with_spans(text)
+    assert composed == compose(text)
+    assert {*spans[:-2]} == {(0, len(text) - 1)}
+
+
+def test_a_million_marks_are_composed_at_once() -> None:
+    """Work that grew with the square of their number would take an hour."""
+    text = "e" + "\u0315\u0301" * 500_000
+    composed, spans = compose_with_spans(text)
+    assert composed == compose(text) == "\xe9" + "\u0301" * 499_999 + "\u0315" * 500_000
+    assert len(spans) == 1_000_001

@@ -467,3 +467,60 @@ def test_what_ends_a_program_is_not_taken_for_a_panic(tmp_path, error, monkeypat
     monkeypatch.setattr(tokenizer, "_backend", Backend())
     with pytest.raises(error):
         tokenizer.encode("the cat")
+
+
+# composition, in one place
+
+MARKED = [
+    text
+    for mark in (chr(c) for c in range(0x110000) if unicodedata.combining(chr(c)))
+    for text in (f"e{mark}\u0301", f"e\u0301{mark}", f"e\u0323{mark}\u0301", f"{mark}e\u0315{mark}")
+]
+
+
+@pytest.mark.parametrize("kind", get_args(Kind))
+@pytest.mark.parametrize("lowercase", [False, True])
+def test_every_combining_mark_has_the_same_ids_with_offsets_and_without(kind: Kind, lowercase: bool) -> None:
+    tokenizer = train(kind, lowercase=lowercase)
+    with_offsets = [tokenizer.encode_with_offsets(text).ids for text in MARKED]
+    assert with_offsets == tokenizer.encode_batch(MARKED)
+    composed = [unicodedata.normalize("NFC", text) for text in MARKED]
+    assert with_offsets == tokenizer.encode_batch(composed)
+
+
+def bert_from_elsewhere(strip_accents: bool) -> tokenizers.Tokenizer:
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "e", "##\u0301", "##\u0323", "\xe9", "\u1112", "##\u1161"]
+    model = models.WordPiece({piece: i for i, piece in enumerate(pieces)}, unk_token="[UNK]")
+    backend = tokenizers.Tokenizer(model)
+    backend.normalizer = tokenizers.normalizers.BertNormalizer(strip_accents=strip_accents, lowercase=strip_accents)
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
+    return backend
+
+
+def bytes_from_elsewhere() -> tokenizers.Tokenizer:
+    alphabet = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
+    vocab = {piece: i for i, piece in enumerate([*alphabet, "<|endoftext|>"])}
+    backend = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=[]))
+    backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
+    return backend
+
+
+@pytest.mark.parametrize(
+    "backend",
+    [bert_from_elsewhere(False), bert_from_elsewhere(True), bytes_from_elsewhere()],
+    ids=["cased", "bert", "gpt"],
+)
+def test_a_vocabulary_from_elsewhere_composes_nothing_that_it_did_not(backend: tokenizers.Tokenizer) -> None:
+    given = [*MARKED, "e\u0301", "\xe9", unicodedata.normalize("NFD", "하")]
+    expected = [backend.encode(text, add_special_tokens=False).ids for text in given]
+    tokenizer = Tokenizer(backend)
+    assert tokenizer.encode_batch(given) == expected
+    assert [tokenizer.encode_with_offsets(text).ids for text in given] == expected
+
+
+@every_kind
+def test_a_word_of_a_hundred_thousand_letters_can_be_divided(kind: Kind, trained: dict[Kind, Tokenizer]) -> None:
+    """Also if all of it may be endings: the work grows with its length."""
+    text = "는" * 100_000
+    found = trained[kind].encode_with_offsets(text, {"는"})
+    assert (found.offsets[0][0], found.offsets[-1][1]) == (0, len(text))

@@ -10,10 +10,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from jumok.config import Count, CountOrZero
+from jumok.errors import Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.choices import Choice, ChoiceData
 from jumok.examples.documents import Sentence
-from jumok.examples.faults import Wrong, refuse
 from jumok.examples.files import LongRule, WindowSize
 from jumok.examples.labelled import Labelled, LabelledData
 from jumok.examples.made import annotated, numbers, toys

@@ -103,7 +103,7 @@ class Classifier(Predictor[Labelled, Classified]):
         if not isinstance(given, str) or self.pair is None:
             return super().parse(given, where)
         if not self.pair:
-            return Labelled(given, where=where)
+            return super().parse(Labelled(given, where=where), where)
         texts = given.split("\t")
         if len(texts) == 1:
             what = f"the model takes pairs of texts, but this is a single text: {given[:60]!r}"
@@ -112,7 +112,7 @@ class Classifier(Predictor[Labelled, Classified]):
             what = f"{len(texts)} columns instead of two: {given[:60]!r}"
             hint = "separate two texts with one tab, without a label or other columns"
             raise InputError(what, where=where, hint=hint, code="input.columns")
-        return Labelled(texts[0], texts[1], None, where)
+        return super().parse(Labelled(texts[0], texts[1], None, where), where)
 
     def encode(self, example: Labelled, options: Any) -> Framed:
         if self.pair and example.pair is None:

@@ -63,6 +63,7 @@ class Generator(Predictor[Text, Generated]):
     example = Text
     answers = Generated
     options = DecodeConfig
+    max_characters = 20_000
 
     def __init__(self, engine: Engine, tokenizers: Tokenizers, facts: LanguageModelFacts) -> None:
         self.engine, self.tokenizers, self.facts = engine, tokenizers, facts

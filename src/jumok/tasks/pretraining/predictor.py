@@ -97,7 +97,7 @@ class Encoder(Predictor[Text, Encoded]):
         """A line with a tab is a pair of texts."""
         if isinstance(given, str):
             text, tab, pair = given.partition("\t")
-            return Text(text, pair if tab else None, where)
+            given = Text(text, pair if tab else None, where)
         return super().parse(given, where)
 
     def encode(self, example: Text, options: AskConfig) -> Asked:

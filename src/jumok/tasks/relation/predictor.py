@@ -129,12 +129,19 @@ class Relater(Predictor[Related, RelatedText]):
         """All relations of each text: find entities sentence by sentence, then classify every pair in a sentence whose
         types are related in training. `types` renames the entity types of the taggers."""
         given = [texts] if isinstance(texts, str) else texts
+        too_long: dict[int, Failure] = {}
+        for i, one in enumerate(given):
+            try:
+                self.refuse_long(one, "")
+            except InputError as error:
+                too_long[i] = Failure.of(error)
         sentences = [
             Sentence(i, start, text[start:end], Pieces.of(self.tokenizer, text[start:end]))
             for i, text in enumerate(one if isinstance(one, str) else one.text for one in given)
-            for start, end in sentence_spans(text)
+            for start, end in ([] if i in too_long else sentence_spans(text))
         ]
         found, failures, notes = entities_of(sentences, taggers, types or {})
+        failures |= too_long
         entities: list[list[Span]] = [[] for _ in given]
         for sentence, here in zip(sentences, found, strict=True):
             entities[sentence.of] += [_moved(entity, sentence.start) for entity in here]

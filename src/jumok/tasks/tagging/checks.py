@@ -102,7 +102,7 @@ class TaggingChecks(TextChecks):
 def examine_columns(path: Path) -> list[Finding]:
     """Check that all lines of a CoNLL file have the same number of columns; those with one are unreadable anyway."""
     tallies: dict[int, Tally] = defaultdict(Tally)
-    for sentence in tagged_lines(path):
+    for sentence in tagged_lines(path, wrong=lambda error: None):
         for number, line in sentence:
             if (columns := len([*filter(None, tag_columns(line.strip()))])) > 1:
                 tallies[columns].add(f"{path}:{number}", line)

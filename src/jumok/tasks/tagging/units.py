@@ -21,13 +21,14 @@ from jumok.config import read_config
 from jumok.errors import CheckpointError, DataError
 from jumok.examples.spans import Spans
 from jumok.tasks.windows import LongTexts, owners
-from jumok.text.normalise import whole_characters
+from jumok.text.normalise import compose, whole_characters
 from jumok.text.span import Span
 from jumok.text.tags import Range, places_of
 from jumok.text.tokenizer import Tokenizer
 
 CAPITALS = "^"
 _LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may be separate characters
+_HANGUL = re.compile("[\u1100-\u11ff가-힣]+")
 _PARTICLE = re.compile(r"[가-힣]+")
 
 
@@ -101,8 +102,8 @@ def _capitals(word: str) -> int:
 def particles_of(example: Spans) -> Iterator[str]:
     """The Hangul that follows entities within their words."""
     for span in example.marked:
-        rest = _PARTICLE.match(unicodedata.normalize("NFC", example.text[span.end :]))
-        if rest:
+        jamo = _HANGUL.match(example.text, span.end)
+        if jamo and (rest := _PARTICLE.match(compose(jamo[0]))):
             yield rest[0]
 
 

@@ -99,6 +99,7 @@ class Translator(Predictor[Pair, Translation]):
     example = Pair
     answers = Translation
     options = TranslateOptions
+    max_characters = 20_000
 
     def __init__(self, engine: Engine, tokenizers: Tokenizers, facts: TranslationFacts) -> None:
         self.engine, self.tokenizers, self.facts = engine, tokenizers, facts
