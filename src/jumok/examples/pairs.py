@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field
 
+from jumok.config import Count
 from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.faults import say_each, suffix_of, unknown_format
@@ -242,6 +243,9 @@ class ParallelData(FileData):
     """corpora, each [source file, target file] or [file]; read in order"""
     dev: Files = field(default_factory=list)
     test: Files = field(default_factory=list)
+    max_len: Count = 256
+    """training pairs with more tokens on a side are skipped and counted, and so are those with more than 64 characters
+    for each of these tokens, without being tokenized"""
     columns: tuple[str, str] | None = None
     """source and target columns of a TSV with a header"""
 

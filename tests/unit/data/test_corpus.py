@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -271,3 +271,18 @@ def test_impossible_synthetic_data_is_refused(options: dict[str, int]) -> None:
     with pytest.raises(RecipeError) as caught:
         read_config(SyntheticData, {"problem": "reverse", **options}, what="[data]")
     assert [(mistake.key, mistake.code) for mistake in caught.value.mistakes] == [(next(iter(options)), "recipe.value")]
+
+
+def test_a_side_with_far_too_many_characters_is_not_tokenized(files: list[str], tokenizer: Tokenizer) -> None:
+    class Short(Tokenizer):
+        def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+            assert max(map(len, texts)) <= 64 * max_len
+            return super().encode_batch(texts)
+
+    max_len = 20
+    for file in files:
+        with Path(file).open("a", encoding="utf-8") as stream:
+            stream.write("x" * (64 * max_len) + "\n" + "x" * (64 * max_len + 1) + "\n")
+    careful, facts = Short.from_json(tokenizer.to_json()), dict[str, Any]()
+    rows = list(encode_pairs(corpus_of(parallel(files)), Tokenizers(careful, careful), max_len, facts))
+    assert (len(rows), facts["read"], facts["too_long"]) == (3, 5, 2)

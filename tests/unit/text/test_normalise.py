@@ -142,9 +142,7 @@ def test_every_mark_is_known_as_one() -> None:
     assert _marks() == expected >= {*MARKS}
 
 
-@given(
-    st.lists(st.sampled_from([*MARKS, "e", "\u1100", "\u1161", "\u11a8", "\u09c7", "\u09be", "\u0f73"]), max_size=90)
-)
+@given(st.lists(st.sampled_from([*MARKS, *MOVING]), max_size=90))
 def test_composing_is_as_unicode_has_it(characters: list[str]) -> None:
     text = "".join(characters)
     composed, spans = compose_with_spans(text)

@@ -508,7 +508,7 @@ def bytes_from_elsewhere() -> tokenizers.Tokenizer:
 @pytest.mark.parametrize(
     "backend",
     [bert_from_elsewhere(False), bert_from_elsewhere(True), bytes_from_elsewhere()],
-    ids=["cased", "bert", "gpt"],
+    ids=["cased", "", "gpt"],
 )
 def test_a_vocabulary_from_elsewhere_composes_nothing_that_it_did_not(backend: tokenizers.Tokenizer) -> None:
     given = [*MARKED, "e\u0301", "\xe9", unicodedata.normalize("NFD", "하")]

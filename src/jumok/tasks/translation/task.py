@@ -11,7 +11,7 @@ from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus, Texts
 from jumok.data.pages import pad
-from jumok.data.shards import Shards, in_chunks
+from jumok.data.shards import Shards, in_texts
 from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
 from jumok.errors import DataError
@@ -27,7 +27,8 @@ from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 from jumok.train.loop import Loss
 
-CHUNK = 4096
+CHARACTERS_PER_TOKEN = 64
+"""a side with more for each token of data.max_len is too long without being tokenized"""
 
 
 def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "TranslationTask":
@@ -90,7 +91,11 @@ def encode_pairs(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Source and target ids of every pair to train on; `facts` counts those that are skipped."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
-    for pairs in in_chunks(corpus, CHUNK):
+    most = CHARACTERS_PER_TOKEN * max_len
+    for read in in_texts(corpus, lambda pair: pair.source + pair.gold):
+        pairs = [pair for pair in read if max(len(pair.source), len(pair.gold)) <= most]
+        facts["read"] += len(read) - len(pairs)
+        facts["too_long"] += len(read) - len(pairs)
         sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
         targets = tokenizers.target.encode_batch([pair.gold for pair in pairs])
         for source, target in zip(sources, targets, strict=True):
