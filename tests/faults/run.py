@@ -12,10 +12,11 @@ from pathlib import Path
 from random import Random
 
 import folders
+import inputs
 import training
 from shop import Fault, Shop
 
-FAULTS: list[Fault] = [*training.FAULTS, *folders.FAULTS]
+FAULTS: list[Fault] = [*training.FAULTS, *folders.FAULTS, *inputs.FAULTS]
 
 
 @dataclass

@@ -15,6 +15,8 @@ B batch, T positions (at least one), L tags. Masks are bool, True = a real posit
 row, which may have none.
 """
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -32,32 +34,34 @@ class Crf(nn.Module):
 
     def log_likelihood(self, e: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """log p(tags | e), [B]; e [B, T, L], tags [B, T], arbitrary at padding. A row without positions gets 0."""
-        log_z = (self._alphas(e, mask)[-1] + self.ends).logsumexp(dim=-1)
+        *_, last = self._alphas(e, mask)
+        log_z = (last + self.ends).logsumexp(dim=-1)
         return (self._score(e, tags.masked_fill(~mask, 0), mask) - log_z).masked_fill(~mask[:, 0], 0.0)
 
     def marginals(self, e: Tensor, mask: Tensor) -> Tensor:
         """p(y_t = j | e), [B, T, L], zero at padding: exp(alpha_t + beta_t) / Z, with Z its sum over tags at any t."""
+        paths = torch.zeros_like(e)  # one tensor: a list of a million would take a gigabyte
+        for t, alpha in enumerate(self._alphas(e, mask)):
+            paths[:, t] = alpha
         beta = self.ends.expand_as(e[:, 0])
-        betas = [beta]
-        for t in range(e.shape[1] - 1, 0, -1):
+        for t in range(e.shape[1] - 1, -1, -1):
+            paths[:, t] += beta
             beta = torch.where(mask[:, t, None], (self.transitions + (e[:, t] + beta)[:, None]).logsumexp(dim=2), beta)
-            betas.append(beta)
-        paths = torch.stack(self._alphas(e, mask), dim=1) + torch.stack(betas[::-1], dim=1)
         return paths.softmax(dim=-1).masked_fill(~mask[..., None], 0.0)
 
     def best(self, e: Tensor, mask: Tensor) -> Tensor:
         """The highest-scoring path, [B, T]; padding repeats its last tag."""
         delta, stay = self.starts + e[:, 0], torch.arange(e.shape[2], device=e.device)
-        back = []
+        back = torch.zeros(e.shape, dtype=torch.long, device=e.device)
         for t in range(1, e.shape[1]):
             real = mask[:, t, None]
             most, previous = (delta[:, :, None] + self.transitions).max(dim=1)
             delta = torch.where(real, most + e[:, t], delta)
-            back.append(torch.where(real, previous, stay))
-        y = [(delta + self.ends).argmax(dim=-1, keepdim=True)]
-        for previous in reversed(back):
-            y.append(previous.gather(1, y[-1]))
-        return torch.cat(y[::-1], dim=1)
+            back[:, t] = torch.where(real, previous, stay)
+        y = (delta + self.ends).argmax(dim=-1, keepdim=True).repeat(1, e.shape[1])
+        for t in range(e.shape[1] - 1, 0, -1):
+            y[:, t - 1] = back[:, t].gather(1, y[:, t, None])[:, 0]
+        return y
 
     def _score(self, e: Tensor, y: Tensor, mask: Tensor) -> Tensor:
         """s(e, y), [B]."""
@@ -66,10 +70,11 @@ class Crf(nn.Module):
         last = y.gather(1, (mask.sum(dim=1, keepdim=True) - 1).clamp(min=0))[:, 0]
         return self.starts[y[:, 0]] + at.sum(dim=1) + between.sum(dim=1) + self.ends[last]
 
-    def _alphas(self, e: Tensor, mask: Tensor) -> list[Tensor]:
+    def _alphas(self, e: Tensor, mask: Tensor) -> Iterator[Tensor]:
         """alpha_1 .. alpha_T, [B, L] each; padding repeats the last real one."""
-        alphas = [self.starts + e[:, 0]]
+        alpha = self.starts + e[:, 0]
+        yield alpha
         for t in range(1, e.shape[1]):
-            alpha = (alphas[-1][:, :, None] + self.transitions).logsumexp(dim=1) + e[:, t]
-            alphas.append(torch.where(mask[:, t, None], alpha, alphas[-1]))
-        return alphas
+            reached = (alpha[:, :, None] + self.transitions).logsumexp(dim=1) + e[:, t]
+            alpha = torch.where(mask[:, t, None], reached, alpha)
+            yield alpha
