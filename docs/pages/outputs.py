@@ -132,7 +132,12 @@ def page() -> str:
         "An example can be a line of text, JSON or a Python object; all three mean the same."
         " `jumok predict RUN --json` prints `run` and `predictions`, one object per input: `input`, and the fields of"
         " the output. Fields without a value are omitted. If an input cannot be answered, `error` takes the place of"
-        " its output, and the others are still answered.",
+        " its output, and the others are still answered. Numbers have six significant digits; the last one may depend"
+        " on which inputs are in the same batch.",
+        "",
+        "A text of more than 1,000,000 characters is not answered but an `error`, before it is tokenized; for"
+        " translation and language models, which do not read in windows, the limit is 20,000. `--max-characters N`, or"
+        " `jumok.load(run, max_characters=N)`, sets another one. [own-data.md](own-data.md) has the limit of a line.",
         "",
     ]
     told: set[type] = set()
