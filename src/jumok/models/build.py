@@ -91,7 +91,7 @@ def check_weights(
 ) -> None:
     """Refuse weights that are not those of the config's model, before memory is allocated for the sizes it claims."""
     features = c.features if isinstance(c, RnnConfig) else None
-    n_layers = c.n_layers + (0 if features is None else features.n_layers)
+    n_layers = sum(getattr(part, "n_layers", 0) for part in (c, features))  # a model need not have layers
     if n_layers > len(tensors):  # even without memory, a million layers take their time
         what = f"the weights do not fit the model: it has {n_layers:,} layers, but there are {len(tensors):,} tensors"
         raise CheckpointError(what, where=where, hint="use the config.json of these weights", code="checkpoint.tensors")

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from jumok.config import Count
+from jumok.config import Width
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,7 +17,7 @@ class BagConfig:
     """A bag of words."""
 
     kind: Literal["bag"] = "bag"
-    d_model: Count = 64
+    d_model: Width = 64
 
 
 class BagClassifier(nn.Module):
