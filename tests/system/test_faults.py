@@ -1,6 +1,7 @@
 """Kills, signals, full disks and wrong input: nothing is lost, and every error says what would be right."""
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -125,6 +126,24 @@ def test_two_processes_have_both_losses_of_bert(jumok, recipes):
     jumok("train", recipes / "toy/bert.toml", "--out", one, *options)
     jumok("train", recipes / "toy/bert.toml", "--out", two, *options, launcher=TWO)
     assert losses(two) == pytest.approx(losses(one), abs=1e-5)
+
+
+def test_a_process_that_dies_is_named_by_the_other(jumok, recipes):
+    """With one line, in place of the many of the library beneath; torchrun reports the dead one in its own words."""
+    out = jumok.folder / "lost"
+    options = ["--out", out, *SMALL, "--set", "train.steps=100000"]
+    process = jumok.start("train", recipes / "toy/reverse.toml", *options, launcher=TWO)
+    wait_for_step(out, 20, process)
+    first, second = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    ranks = {
+        Path(f"/proc/{pid}/environ").read_bytes().partition(b"\0RANK=")[2][:1]: int(pid) for pid in (first, second)
+    }
+    os.kill(ranks[b"1"], signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    ours = [line for line in err.decode().splitlines() if line.startswith("error:")]
+    assert process.returncode != 0
+    assert ours == ["error: process 1 of 2 no longer responds; process 0 ends, too"]
+    assert "gloo" not in err.decode()
 
 
 def test_a_process_that_left_its_group_has_none_of_its_threads(jumok):
