@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, show, train
+from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, serve, show, train
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
@@ -81,4 +81,5 @@ app.command()(show.show)
 app.command()(doctor.doctor)
 app.command("import")(exchange.import_model)
 app.command("export")(exchange.export_model)
+app.command()(serve.serve)
 app.command()(demo.demo)

@@ -17,6 +17,9 @@ from torch import Tensor
 from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request
 from jumok.errors import CheckpointError, InputError
 
+Tick = Callable[[], None]
+"""called before every step; may raise to stop the search"""
+
 
 class State(Protocol):
     def select(self, rows: Tensor) -> Any: ...
@@ -37,16 +40,22 @@ class Decoder(Protocol):
 
 @torch.inference_mode()
 def search(
-    decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
+    decoder: Decoder,
+    state: State,
+    requests: Sequence[Request],
+    config: DecodeConfig,
+    *,
+    eos_id: int,
+    tick: Tick = lambda: None,
 ) -> list[list[Hypothesis]]:
     """Return the hypotheses of each row of `state`, best first."""
     match config.method:
         case "beam":
-            found = beam_search(decoder, state, requests, config, eos_id=eos_id)
+            found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick)
         case "greedy":
-            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id)
+            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick)
         case "sample":
-            found = follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id)
+            found = follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id, tick=tick)
     if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
         raise damaged()
     return found
@@ -63,7 +72,13 @@ Choose = Callable[[Tensor, list[int]], Tensor]
 
 
 def follow(
-    decoder: Decoder, state: State, requests: Sequence[Request], choose: Choose, *, eos_id: int
+    decoder: Decoder,
+    state: State,
+    requests: Sequence[Request],
+    choose: Choose,
+    *,
+    eos_id: int,
+    tick: Tick = lambda: None,
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks."""
     alive = list(range(len(requests)))
@@ -72,6 +87,7 @@ def follow(
     tokens = torch.full((len(requests),), decoder.start_id, device=decoder.device)
     t = 0
     while alive:
+        tick()
         logits, state = decoder.step(tokens, state)
         log_probs = logits.float().log_softmax(dim=-1)
         forced = torch.tensor([requests[i].forced(t, eos_id) for i in alive], device=decoder.device)
@@ -181,7 +197,13 @@ def coverage_cost(coverage: Tensor, beta: float) -> Tensor:
 
 
 def beam_search(
-    decoder: Decoder, state: State, requests: Sequence[Request], config: DecodeConfig, *, eos_id: int
+    decoder: Decoder,
+    state: State,
+    requests: Sequence[Request],
+    config: DecodeConfig,
+    *,
+    eos_id: int,
+    tick: Tick = lambda: None,
 ) -> list[list[Hypothesis]]:
     """Keep the K likeliest prefixes at every step; stop when no better hypothesis can follow.
 
@@ -201,6 +223,7 @@ def beam_search(
     tokens = torch.full((len(alive) * k,), decoder.start_id, device=device)
     t = 0
     while alive:
+        tick()
         attention: list[Tensor] | None = [] if beta else None
         logits, state = decoder.step(tokens, state, attention=attention)
         if attention:

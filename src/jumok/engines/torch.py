@@ -272,7 +272,7 @@ class TorchEngine:
             mask = source != self.tokenizers.source.pad_id
             states = [model.start(source, mask) for model in models]
             state: Any = states[0] if len(states) == 1 else EnsembleState(states)
-            here = search(decoder, state, [requests[i] for i in rows], config, eos_id=EOS_ID)
+            here = search(decoder, state, [requests[i] for i in rows], config, eos_id=EOS_ID, tick=lambda: done(0))
             for i, hypotheses in zip(rows, here, strict=True):
                 found[i] = hypotheses
             done(len(rows))
@@ -286,7 +286,9 @@ class TorchEngine:
         for first in self._each(range(0, len(order), GENERATED_AT_ONCE)):
             some = order[first : first + GENERATED_AT_ONCE]
             chosen = [requests[i] for i in some]
-            here = search(model, model.start(len(some)), chosen, config, eos_id=self.tokenizer.end_id)
+            here = search(
+                model, model.start(len(some)), chosen, config, eos_id=self.tokenizer.end_id, tick=lambda: done(0)
+            )
             for i, hypotheses in zip(some, here, strict=True):
                 found[i] = hypotheses
             done(len(some))

@@ -4,13 +4,18 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 
-def characters(example: Any) -> int:
-    """Characters of a text, or of the longest text of an example; a list of texts, such as words, counts as one."""
+def texts_of(example: Any) -> list[str]:
+    """The texts of an example; a list of texts, such as words, counts as one."""
     if isinstance(example, str):
-        return len(example)
+        return [example]
     if isinstance(example, list):
-        return sum(len(text) for text in example if isinstance(text, str))
+        return [" ".join(text for text in example if isinstance(text, str))]
     if not is_dataclass(example):
-        return 0
-    texts = (getattr(example, field.name) for field in fields(example) if field.name != "where")
-    return max(map(characters, texts), default=0)
+        return []
+    values = (getattr(example, field.name) for field in fields(example) if field.name != "where")
+    return [text for value in values for text in texts_of(value)]
+
+
+def characters(example: Any) -> int:
+    """Characters of a text, or of the longest text of an example."""
+    return max(map(len, texts_of(example)), default=0)

@@ -1,0 +1,30 @@
+"""jumok serve: models behind HTTP."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from jumok.cli.arguments import talk
+from jumok.errors import InputError
+
+
+def serve(
+    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Runs to serve.")] = None,
+    folder: Annotated[
+        Path | None, typer.Option("--runs", metavar="DIR", help="Serve every run in this folder, loaded on first use.")
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen on; beyond this machine, put a proxy in front.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 for any free one.")] = 8000,
+) -> None:
+    """Serve runs over HTTP until Ctrl-C or SIGTERM; requests that were accepted are answered first."""
+    try:
+        from jumok.serve.process import serve_until_asked
+    except ImportError as error:
+        what, hint = "the server is not installed", "pip install 'jumok[serve]'"
+        raise InputError(what, hint=hint, code="input.extra") from error
+    if not runs and folder is None:
+        raise InputError("nothing to serve", hint="name a run, or --runs DIR", code="input.no_run")
+    serve_until_asked(runs or [], folder, host=host, port=port, say=lambda line: talk.print(line))

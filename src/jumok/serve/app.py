@@ -1,0 +1,295 @@
+"""The web application: one table of routes, limits before work, errors that say nothing internal."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from time import monotonic
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route as StarletteRoute
+
+from jumok.errors import JumokError
+from jumok.files import parse_json
+from jumok.serve.limits import Limits
+from jumok.serve.models import Models, Served
+from jumok.serve.queue import Busy, Job
+from jumok.tasks.protocol import plain
+from jumok.version import __version__
+
+SECURITY = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cache-control": "no-store",
+}
+log = logging.getLogger("jumok.serve")
+LOCAL = {"localhost", "127.0.0.1", "::1"}
+
+
+class Refusal(Exception):
+    """An answer other than 200, with the error as JSON."""
+
+    def __init__(self, status: int, code: str, what: str, *, hint: str = "", seconds: float = 0.0) -> None:
+        super().__init__(what)
+        self.status, self.seconds = status, seconds
+        self.error = {"code": code, "what": what, **({"hint": hint} if hint else {})}
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A row of the table: what is served, and what the OpenAPI document says of it."""
+
+    method: str
+    path: str
+    handle: Callable[["Server", Request], Awaitable[Response]]
+    summary: str
+    body: Mapping[str, Any] | None = None
+    """JSON schema of the request's body"""
+    answer: Mapping[str, Any] | None = None
+    """JSON schema of a 200"""
+
+
+class Server:
+    """An ASGI application around the models."""
+
+    def __init__(self, models: Models, *, limits: Limits | None = None, hosts: Sequence[str] = ()) -> None:
+        self.models, self.queue, self.limits = models, models.queue, limits or Limits()
+        self.hosts = LOCAL | {host.lower() for host in hosts}
+        self.draining = False
+        routes = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in ROUTES]
+        self.app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed, 500: _broken})
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Check the host (DNS rebinding), and add security headers to every answer. Plain ASGI: a wrapper of
+        Starlette's would hide from a handler that its client has gone."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        began = monotonic()
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                took = 1000 * (monotonic() - began)
+                log.info("%s %s %d %.0f ms", scope["method"], scope["path"][:200], message["status"], took)
+                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in SECURITY.items())]
+            await send(message)
+
+        host = Request(scope).headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
+        if host not in self.hosts:
+            refused = JSONResponse({"error": {"code": "serve.host", "what": "unknown host"}}, 421)
+            await refused(scope, receive, send_with_headers)
+            return
+        await self.app(scope, receive, send_with_headers)
+
+    def _handler(self, route: Route) -> Callable[[Request], Awaitable[Response]]:
+        async def handle(request: Request) -> Response:
+            try:
+                return await route.handle(self, request)
+            except Refusal as refusal:
+                headers = {"retry-after": f"{refusal.seconds:.0f}"} if refusal.seconds else None
+                return JSONResponse({"error": refusal.error}, refusal.status, headers=headers)
+
+        return handle
+
+    # what handlers share
+
+    async def json(self, request: Request) -> Any:
+        """The body as JSON, read no further than the limit."""
+        body = bytearray()
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > self.limits.body:
+                raise Refusal(413, "serve.body", f"the body has more than {self.limits.body:,} bytes")
+        try:
+            value = parse_json(bytes(body))
+        except ValueError as error:
+            raise Refusal(400, "serve.json", f"the body is not JSON: {error}") from error
+        if _deeper(value, self.limits.depth):
+            raise Refusal(422, "serve.depth", f"the body is nested deeper than {self.limits.depth}")
+        return value
+
+    async def served(self, name: str) -> Served:
+        try:
+            found = await asyncio.to_thread(self.models.get, name)
+        except JumokError as error:  # a folder that vanished, or is damaged
+            raise Refusal(503, error.code, "the run cannot be loaded") from error
+        if found is None:
+            raise Refusal(404, "serve.run", "there is no such run", hint="GET /api/runs lists them")
+        return found
+
+    async def answer(self, request: Request, served: Served, examples: Sequence[Any], options: Any) -> list[Any]:
+        """An output or a Failure for each example; nothing goes on if the client goes."""
+        if self.draining:
+            raise Refusal(503, "serve.draining", "the server is shutting down", seconds=5)
+        if len(examples) > self.limits.inputs:
+            raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {self.limits.inputs:,} at once")
+        try:
+            found = await asyncio.to_thread(served.jobs, examples, options)
+        except JumokError as error:
+            raise Refusal(422, error.code, error.what, hint=error.hint or "") from error
+        jobs = [job for job in found if isinstance(job, Job)]
+        try:
+            self.queue.submit(jobs)
+        except Busy as busy:
+            raise Refusal(429, "serve.busy", "too much is waiting", seconds=busy.seconds) from busy
+        await self._wait(request, jobs)
+        return [job.output.result() if isinstance(job, Job) else job for job in found]
+
+    async def _wait(self, request: Request, jobs: Sequence[Job]) -> None:
+        gone: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
+        outputs = [asyncio.wrap_future(job.output) for job in jobs]
+        waiting: asyncio.Future[Any] = asyncio.gather(*outputs, return_exceptions=True)
+        try:
+            await asyncio.wait({gone, waiting}, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
+            if waiting.done():
+                if any(isinstance(result, BaseException) for result in waiting.result()):
+                    raise Refusal(500, "serve.failed", "the model failed on this request")
+                return
+            if gone.done():
+                raise Refusal(499, "serve.gone", "the client has gone")
+            raise Refusal(504, "serve.timeout", f"no answer within {self.limits.seconds:g} seconds")
+        finally:
+            gone.cancel()
+            for job in jobs:
+                if not job.output.done():
+                    job.abandon()
+            waiting.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _deeper(value: Any, depth: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    return depth == 0 or any(_deeper(one, depth - 1) for one in (value.values() if isinstance(value, dict) else value))
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": {"code": "serve.not_found", "what": "there is nothing at this address"}}, 404)
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    headers = getattr(error, "headers", None)
+    return JSONResponse({"error": {"code": "serve.method", "what": "not with this method"}}, 405, headers=headers)
+
+
+async def _broken(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": {"code": "serve.internal", "what": "the server failed on this request"}}, 500)
+
+
+# handlers
+
+
+async def health(server: Server, request: Request) -> Response:
+    return JSONResponse({"status": "ok"})
+
+
+async def ready(server: Server, request: Request) -> Response:
+    return JSONResponse({"status": "draining" if server.draining else "ready"}, 503 if server.draining else 200)
+
+
+async def metrics(server: Server, request: Request) -> Response:
+    """Prometheus' text format."""
+    values = {f"{name}_total": value for name, value in asdict(server.queue.counts).items()}
+    values |= {"queue_inputs": server.queue.inputs, "queue_tokens": server.queue.tokens}
+    lines = []
+    for name, value in values.items():
+        lines += [f"# TYPE jumok_{name} {'counter' if name.endswith('_total') else 'gauge'}", f"jumok_{name} {value}"]
+    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+async def list_runs(server: Server, request: Request) -> Response:
+    return JSONResponse({"runs": server.models.names()})
+
+
+async def show_run(server: Server, request: Request) -> Response:
+    served = await server.served(request.path_params["run"])
+    return JSONResponse(served.facts())
+
+
+async def predict(server: Server, request: Request) -> Response:
+    asked = await server.json(request)
+    if not isinstance(asked, dict) or not asked.keys() <= {"examples", "options"} or "examples" not in asked:
+        raise Refusal(422, "serve.request", 'the body must be {"examples": [...], "options": {...}}')
+    examples, options = asked["examples"], asked.get("options", {})
+    examples = examples if isinstance(examples, list) else [examples]
+    if not isinstance(options, dict):
+        raise Refusal(422, "serve.request", "options must be an object")
+    served = await server.served(request.path_params["run"])
+    outputs = await server.answer(request, served, examples, options)
+    known = {"run": served.name, "task": served.predictor.kind}
+    return _json({**known, "outputs": [plain(output) for output in outputs]})
+
+
+async def openapi(server: Server, request: Request) -> Response:
+    return JSONResponse(document())
+
+
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value, ensure_ascii=False, allow_nan=False), media_type="application/json")
+
+
+ANY_OBJECT: dict[str, Any] = {"type": "object"}
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "what"],
+            "properties": {name: {"type": "string"} for name in ("code", "what", "hint")},
+        }
+    },
+}
+EXAMPLE = {"anyOf": [{"type": "string"}, ANY_OBJECT]}
+PREDICT = {
+    "type": "object",
+    "required": ["examples"],
+    "additionalProperties": False,
+    "properties": {"examples": {"anyOf": [EXAMPLE, {"type": "array", "items": EXAMPLE}]}, "options": ANY_OBJECT},
+}
+PREDICTED = {
+    "type": "object",
+    "required": ["run", "task", "outputs"],
+    "properties": {
+        "run": {"type": "string"},
+        "task": {"type": "string"},
+        "outputs": {"type": "array", "items": ANY_OBJECT},
+    },
+}
+ROUTES = (
+    Route("GET", "/health", health, "Whether the process lives", answer=ANY_OBJECT),
+    Route("GET", "/ready", ready, "Whether requests are taken", answer=ANY_OBJECT),
+    Route("GET", "/metrics", metrics, "Counts for Prometheus"),
+    Route("GET", "/openapi.json", openapi, "This document", answer=ANY_OBJECT),
+    Route("GET", "/api/runs", list_runs, "Names of the runs", answer=ANY_OBJECT),
+    Route("GET", "/api/runs/{run}", show_run, "Task, options, languages and labels of a run", answer=ANY_OBJECT),
+    Route("POST", "/api/runs/{run}/predict", predict, "Outputs for examples", body=PREDICT, answer=PREDICTED),
+)
+
+
+def document() -> dict[str, Any]:
+    """OpenAPI 3.1, from the table of routes."""
+    paths: dict[str, Any] = {}
+    errors = {"description": "an error", "content": {"application/json": {"schema": ERROR}}}
+    for route in ROUTES:
+        media = "application/json" if route.answer is not None else "text/plain"
+        answer = {"description": route.summary, "content": {media: {"schema": route.answer or {"type": "string"}}}}
+        operation: dict[str, Any] = {"summary": route.summary, "responses": {"200": answer, "default": errors}}
+        if "{run}" in route.path:
+            run = {"name": "run", "in": "path", "required": True, "schema": {"type": "string"}}
+            operation["parameters"] = [run]
+        if route.body is not None:
+            content = {"application/json": {"schema": route.body}}
+            operation["requestBody"] = {"required": True, "content": content}
+        paths.setdefault(route.path, {})[route.method.lower()] = operation
+    return {"openapi": "3.1.0", "info": {"title": "jumok", "version": __version__}, "paths": paths}

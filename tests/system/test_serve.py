@@ -1,0 +1,126 @@
+"""A server as users start it: requests from many clients, slow ones cut off, drained when it is asked to stop."""
+
+import http.client
+import json
+import re
+import signal
+import socket
+import threading
+import time
+
+import pytest
+
+
+class Served:
+    """A running `jumok serve`."""
+
+    def __init__(self, jumok, *arguments: object) -> None:
+        self.process = jumok.start("serve", *arguments, "--port", "0")
+        line = self.process.stderr.readline().decode()
+        self.port = int(re.search(r":(\d+)\s*$", line)[1])
+
+    def ask(self, method: str, path: str, body: object = None, timeout: float = 60) -> tuple[int, dict]:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+        connection.request(method, path, None if body is None else json.dumps(body))
+        answer = connection.getresponse()
+        content = answer.read()
+        connection.close()
+        return answer.status, json.loads(content) if content else {}
+
+    def stop(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        self.process.communicate(timeout=40)
+        return self.process.returncode
+
+
+@pytest.fixture(scope="module")
+def served(jumok, reversed_run):
+    found = Served(jumok, reversed_run)
+    yield found
+    assert found.stop() == 0
+
+
+def test_many_clients_get_what_predict_gives(served, jumok, reversed_run):
+    texts = [" ".join(str((7 * n + k) % 10) for k in range(1 + n % 6)) for n in range(64)]
+    expected = jumok("predict", reversed_run, stdin="\n".join(texts) + "\n").stdout.splitlines()
+    found: dict[str, str] = {}
+
+    def ask(some: list[str]) -> None:
+        for text in some:
+            status, answer = served.ask("POST", "/api/runs/reverse/predict", {"examples": [text]})
+            found[text] = answer["outputs"][0]["text"] if status == 200 else f"{status} {answer}"
+
+    clients = [threading.Thread(target=ask, args=(texts[n::16],)) for n in range(16)]
+    for client in clients:
+        client.start()
+    for client in clients:
+        client.join()
+    assert [found[text] for text in texts] == expected
+
+
+def raw(served: Served, sent: bytes, *, wait: float) -> bytes:
+    """What comes back, until the server closes the connection."""
+    with socket.create_connection(("127.0.0.1", served.port), timeout=wait) as connection:
+        connection.sendall(sent)
+        got = b""
+        while part := connection.recv(65536):
+            got += part
+        return got
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"),
+    [
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000 + b"\r\n\r\n", 431),
+        (b"GET /health HTTP/1.1\r\nHost: localhost\r\n" + b"X: y\r\n" * 100 + b"\r\n", 431),
+        (b"GET /" + b"x" * 10_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc", 400),
+    ],
+)
+def test_heads_that_are_too_large_or_wrong_are_refused(served, sent, status):
+    assert raw(served, sent, wait=20).split()[1] == str(status).encode()
+
+
+def test_a_head_that_trickles_is_cut_off_and_others_are_answered(served):
+    with socket.create_connection(("127.0.0.1", served.port), timeout=30) as slow:
+        began = time.monotonic()
+        slow.sendall(b"GET /health HTTP/1.1\r\n")
+        slow.settimeout(1.0)
+        got = b""
+        while not got and time.monotonic() - began < 25:
+            try:
+                slow.sendall(b"X: y\r\n")
+                got = slow.recv(1000)
+            except TimeoutError:
+                assert served.ask("GET", "/health")[0] == 200
+        assert got.split()[1] == b"408"
+        assert time.monotonic() - began < 15
+
+
+def test_what_was_accepted_is_answered_before_the_end(jumok, reversed_run):
+    served = Served(jumok, reversed_run)
+    answers = []
+    body = {"examples": ["1 2 3 4 5 6"] * 200, "options": {"beam": 8}}
+    client = threading.Thread(target=lambda: answers.append(served.ask("POST", "/api/runs/reverse/predict", body)))
+    client.start()
+    deadline = time.monotonic() + 30
+    while b"jumok_queue_inputs 0" in metrics(served) and not answers and time.monotonic() < deadline:
+        time.sleep(0.002)
+    assert served.stop() == 0
+    client.join()
+    status, answer = answers[0]
+    assert (status, len(answer["outputs"])) == (200, 200)
+
+
+def metrics(served: Served) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
+    connection.request("GET", "/metrics")
+    content = connection.getresponse().read()
+    connection.close()
+    return content
+
+
+def test_a_port_that_is_taken_and_nothing_to_serve_are_named(jumok, served, reversed_run):
+    assert f"127.0.0.1:{served.port}" in jumok("serve", reversed_run, "--port", served.port, code=2).stderr
+    assert "nothing to serve" in jumok("serve", code=2).stderr
