@@ -16,8 +16,12 @@ class Served:
 
     def __init__(self, jumok, *arguments: object) -> None:
         self.process = jumok.start("serve", *arguments, "--port", "0")
-        line = self.process.stderr.readline().decode()
-        self.port = int(re.search(r":(\d+)\s*$", line)[1])
+        said = b""
+        while not (found := re.search(rb"serving .* at http://127.0.0.1:(\d+)\n", said)):
+            line = self.process.stderr.readline()
+            assert line, said.decode()
+            said += line
+        self.port = int(found[1])
 
     def ask(self, method: str, path: str, body: object = None, timeout: float = 60) -> tuple[int, dict]:
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
@@ -106,7 +110,7 @@ def test_what_was_accepted_is_answered_before_the_end(jumok, reversed_run):
     client.start()
     deadline = time.monotonic() + 30
     while b"jumok_queue_inputs 0" in metrics(served) and not answers and time.monotonic() < deadline:
-        time.sleep(0.002)
+        time.sleep(0.01)
     assert served.stop() == 0
     client.join()
     status, answer = answers[0]

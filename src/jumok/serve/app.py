@@ -28,6 +28,8 @@ SECURITY = {
     "cache-control": "no-store",
 }
 log = logging.getLogger("jumok.serve")
+QUIET = {"/health", "/ready", "/metrics"}
+"""asked every few seconds by machines: not logged"""
 LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -75,8 +77,9 @@ class Server:
 
         async def send_with_headers(message: Any) -> None:
             if message["type"] == "http.response.start":
+                level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
                 took = 1000 * (monotonic() - began)
-                log.info("%s %s %d %.0f ms", scope["method"], scope["path"][:200], message["status"], took)
+                log.log(level, "%s %s %d %.0f ms", scope["method"], scope["path"][:200], message["status"], took)
                 message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in SECURITY.items())]
             await send(message)
 
