@@ -59,7 +59,7 @@ def serve_until_asked(
     )
     say(f"serving {', '.join(models.names()) or 'no run yet'} at {address}")
     _Draining(config, server).run(sockets=[listening])
-    queue.close()
+    queue.close(DRAIN)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -68,6 +68,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening = socket.socket(family, socket.SOCK_STREAM)
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
+        listening.listen(CONNECTIONS)  # whoever reads the address can connect at once
     except OSError as error:
         hint = "choose another --port, or 0 for any free one"
         what = f"cannot listen on {host}:{port}: {error.strerror}"

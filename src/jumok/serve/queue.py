@@ -114,12 +114,12 @@ class Queue:
         speed = self.counts.tokens / self.counts.busy_seconds if self.counts.busy_seconds else 1000.0
         return min(max(tokens / speed, 1.0), 60.0)
 
-    def close(self) -> None:
-        """Answer what waits, take no more, and end the thread."""
+    def close(self, seconds: float | None = None) -> None:
+        """Answer what waits, take no more, and end the thread; wait for it no longer than `seconds`."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        self._thread.join()
+        self._thread.join(seconds)
 
     def _work(self) -> None:
         while True:
