@@ -5,7 +5,7 @@ from typing import Any
 
 
 def texts_of(example: Any) -> list[str]:
-    """The texts of an example; a list of texts, such as words, counts as one."""
+    """The texts of an example; a list of texts, such as words, is one, with spaces between them."""
     if isinstance(example, str):
         return [example]
     if isinstance(example, list):
