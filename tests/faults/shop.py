@@ -97,6 +97,8 @@ class Shop:
         self.recipe.write_text(RECIPE, "utf-8")
         self.cache = self.folder / "cache"
         self._n = 0
+        self.seconds = 0.0
+        """that an undisturbed run takes here and now"""
 
     def new(self, name: str = "run") -> Path:
         self._n += 1
@@ -105,9 +107,16 @@ class Shop:
     def undisturbed(self) -> Path:
         out = self.folder / "calm"
         if not out.exists():
+            began = time.monotonic()
             ended = self.train(out)
             assert ended.code == 0, ended.err
+            self.seconds = time.monotonic() - began
         return out
+
+    def moment(self, random: Random) -> float:
+        """Seconds after which a run of the same length is somewhere between its first import and its last score."""
+        self.undisturbed()
+        return random.uniform(0.0, self.seconds)
 
     def copy(self) -> Path:
         """The undisturbed run, to be damaged."""

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import monotonic
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -83,8 +84,7 @@ class Server:
                 message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in SECURITY.items())]
             await send(message)
 
-        host = Request(scope).headers.get("host", "").rsplit(":", 1)[0].strip("[]").lower()
-        if host not in self.hosts:
+        if _host_name(Request(scope).headers.get("host", "")) not in self.hosts:
             refused = JSONResponse({"error": {"code": "serve.host", "what": "unknown host"}}, 421)
             await refused(scope, receive, send_with_headers)
             return
@@ -168,6 +168,14 @@ class Server:
 async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
+
+
+def _host_name(host: str) -> str:
+    """The name in a Host header, without its port; an IPv6 address is in brackets."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
 
 
 def _deeper(value: Any, depth: int) -> bool:

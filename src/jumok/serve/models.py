@@ -6,7 +6,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any
 
-from jumok.errors import InputError, JumokError
+from jumok.engines import Done
+from jumok.errors import InputError
 from jumok.examples.length import texts_of
 from jumok.predictor import load
 from jumok.serve.queue import Job, Queue
@@ -26,20 +27,21 @@ class Served:
         """A job for each example, or a Failure for one that cannot be read."""
         self.predictor.wanted(options)
         key = (self.name, *sorted((name, repr(value)) for name, value in options.items()))
+        interactive = len(examples) <= INTERACTIVE
+
+        def answer(batch: Sequence[Any], wanted: Done) -> Sequence[Any]:
+            return self.predictor.predict(batch, done=wanted, **options)
+
         found: list[Job | Failure] = []
-        for number, given in enumerate(examples, start=1):
-            where = f"examples[{number - 1}]"
+        for number, given in enumerate(examples):
+            where = f"examples[{number}]"
             try:
                 example = self.predictor.parse(given, where)
                 tokens = sum(map(len, self.predictor.tokenizer.encode_batch(texts_of(example)))) + 1
             except InputError as error:
                 found.append(Failure.of(error, where))
-                continue
-
-            def answer(examples: Sequence[Any], wanted: Any) -> Sequence[Any]:
-                return self.predictor.predict(examples, done=wanted, **options)
-
-            found.append(Job(key, answer, example, tokens, len(examples) <= INTERACTIVE))
+            else:
+                found.append(Job(key, answer, example, tokens, interactive))
         return found
 
     def facts(self) -> dict[str, Any]:
@@ -74,15 +76,12 @@ class Models:
         return sorted(found)
 
     def get(self, name: str) -> Served | None:
-        """A run, loaded if this is the first time; None if there is none of that name."""
+        """A run, loaded on first use; None if there is no run of that name."""
+        if name in self._served:  # without the lock: clients of a loaded run do not wait while another one loads
+            return self._served[name]
         with self._lock:
             if name not in self._served:
                 if self.folder is None or name not in self.names():
                     return None
                 self._served[name] = Served(name, load(self.folder / name), self.queue)
             return self._served[name]
-
-
-def failure_of(error: JumokError) -> dict[str, Any]:
-    """An error as JSON, without the server's own paths."""
-    return {"code": error.code, "what": error.what, **({"hint": error.hint} if error.hint else {})}

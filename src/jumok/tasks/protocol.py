@@ -233,7 +233,7 @@ class Predictor(ABC, Generic[Example, Output]):
     """whether outputs can be marked in the text, as a `passage`"""
 
     def passage(self, example: Any, output: Output) -> Any:
-        """The text with the spans found in it, for drawing."""
+        """The text with the spans found in it, for drawing; only of tasks whose outputs are `marks`."""
         raise NotImplementedError
 
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
@@ -332,7 +332,7 @@ class TaskKind(ABC):
     """facts that may differ between the models of an ensemble"""
 
     def metrics(self, config: Any) -> tuple[str, ...]:
-        """Dev scores that can select the best checkpoint."""
+        """Dev scores that can select the best checkpoint; every task that can be trained has some."""
         raise NotImplementedError
 
     def mistakes(self, recipe: Any) -> Iterator[str]:

@@ -112,9 +112,24 @@ def test_wrong_bodies_are_refused_by_name(serve, body: bytes, status: int, code:
         assert error_of(answer, status) == code
 
 
-@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.io:80"])
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example", "", "127.0.0.1.nip.io:80", "[::1", "[x]"])
 def test_other_hosts_are_refused(serve, host: str) -> None:
     assert error_of(serve("classification").get("/health", headers={"host": host}), 421) == "serve.host"
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:1", "[::1]", "[::1]:8000"])
+def test_this_machine_has_several_names(serve, host: str) -> None:
+    assert serve("classification").get("/health", headers={"host": host}).status_code == 200
+
+
+def test_a_run_that_is_loading_does_not_hold_up_the_others(serve, runs, tmp_path: Path) -> None:
+    queue = Queue()
+    models = Models([runs("classification").folder], tmp_path, queue)
+    with models._lock:  # as while another run is loaded
+        found = models.get("classification")
+    assert found is not None
+    assert found.name == "classification"
+    queue.close()
 
 
 def test_every_answer_has_security_headers(serve) -> None:
