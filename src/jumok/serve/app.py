@@ -1,17 +1,17 @@
-"""The web application: one table of routes, limits before work, errors that say nothing internal."""
+"""The web application: limits before work, errors that say nothing internal, the OpenAPI document of its routes."""
 
 import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route as StarletteRoute
 
 from jumok.errors import JumokError
@@ -19,7 +19,6 @@ from jumok.files import parse_json
 from jumok.serve.limits import Limits
 from jumok.serve.models import Models, Served
 from jumok.serve.queue import Busy, Job
-from jumok.tasks.protocol import plain
 from jumok.version import __version__
 
 SECURITY = {
@@ -60,12 +59,15 @@ class Route:
 class Server:
     """An ASGI application around the models."""
 
-    def __init__(self, models: Models, *, limits: Limits | None = None, hosts: Sequence[str] = ()) -> None:
+    def __init__(
+        self, models: Models, routes: Sequence[Route], *, limits: Limits | None = None, hosts: Sequence[str] = ()
+    ) -> None:
         self.models, self.queue, self.limits = models, models.queue, limits or Limits()
         self.hosts = LOCAL | {host.lower() for host in hosts}
         self.draining = False
-        routes = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in ROUTES]
-        self.app = Starlette(routes=routes, exception_handlers={404: _not_found, 405: _not_allowed, 500: _broken})
+        self.routes = routes
+        table = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in routes]
+        self.app = Starlette(routes=table, exception_handlers={404: _not_found, 405: _not_allowed, 500: _broken})
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Check the host (DNS rebinding), and add security headers to every answer. Plain ASGI: a wrapper of
@@ -197,55 +199,7 @@ async def _broken(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": {"code": "serve.internal", "what": "the server failed on this request"}}, 500)
 
 
-# handlers
-
-
-async def health(server: Server, request: Request) -> Response:
-    return JSONResponse({"status": "ok"})
-
-
-async def ready(server: Server, request: Request) -> Response:
-    return JSONResponse({"status": "draining" if server.draining else "ready"}, 503 if server.draining else 200)
-
-
-async def metrics(server: Server, request: Request) -> Response:
-    """Prometheus' text format."""
-    values = {f"{name}_total": value for name, value in asdict(server.queue.counts).items()}
-    values |= {"queue_inputs": server.queue.inputs, "queue_tokens": server.queue.tokens}
-    lines = []
-    for name, value in values.items():
-        lines += [f"# TYPE jumok_{name} {'counter' if name.endswith('_total') else 'gauge'}", f"jumok_{name} {value}"]
-    return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
-
-
-async def list_runs(server: Server, request: Request) -> Response:
-    return JSONResponse({"runs": server.models.names()})
-
-
-async def show_run(server: Server, request: Request) -> Response:
-    served = await server.served(request.path_params["run"])
-    return JSONResponse(served.facts())
-
-
-async def predict(server: Server, request: Request) -> Response:
-    asked = await server.json(request)
-    if not isinstance(asked, dict) or not asked.keys() <= {"examples", "options"} or "examples" not in asked:
-        raise Refusal(422, "serve.request", 'the body must be {"examples": [...], "options": {...}}')
-    examples, options = asked["examples"], asked.get("options", {})
-    examples = examples if isinstance(examples, list) else [examples]
-    if not isinstance(options, dict):
-        raise Refusal(422, "serve.request", "options must be an object")
-    served = await server.served(request.path_params["run"])
-    outputs = await server.answer(request, served, examples, options)
-    known = {"run": served.name, "task": served.predictor.kind}
-    return _json({**known, "outputs": [plain(output) for output in outputs]})
-
-
-async def openapi(server: Server, request: Request) -> Response:
-    return JSONResponse(document())
-
-
-def _json(value: Any) -> Response:
+def json_response(value: Any) -> Response:
     return Response(json.dumps(value, ensure_ascii=False, allow_nan=False), media_type="application/json")
 
 
@@ -261,38 +215,13 @@ ERROR = {
         }
     },
 }
-EXAMPLE = {"anyOf": [{"type": "string"}, ANY_OBJECT]}
-PREDICT = {
-    "type": "object",
-    "required": ["examples"],
-    "additionalProperties": False,
-    "properties": {"examples": {"anyOf": [EXAMPLE, {"type": "array", "items": EXAMPLE}]}, "options": ANY_OBJECT},
-}
-PREDICTED = {
-    "type": "object",
-    "required": ["run", "task", "outputs"],
-    "properties": {
-        "run": {"type": "string"},
-        "task": {"type": "string"},
-        "outputs": {"type": "array", "items": ANY_OBJECT},
-    },
-}
-ROUTES = (
-    Route("GET", "/health", health, "Whether the process lives", answer=ANY_OBJECT),
-    Route("GET", "/ready", ready, "Whether requests are taken", answer=ANY_OBJECT),
-    Route("GET", "/metrics", metrics, "Counts for Prometheus"),
-    Route("GET", "/openapi.json", openapi, "This document", answer=ANY_OBJECT),
-    Route("GET", "/api/runs", list_runs, "Names of the runs", answer=ANY_OBJECT),
-    Route("GET", "/api/runs/{run}", show_run, "Task, options, languages and labels of a run", answer=ANY_OBJECT),
-    Route("POST", "/api/runs/{run}/predict", predict, "Outputs for examples", body=PREDICT, answer=PREDICTED),
-)
 
 
-def document() -> dict[str, Any]:
+def document(routes: Sequence[Route]) -> dict[str, Any]:
     """OpenAPI 3.1, from the table of routes."""
     paths: dict[str, Any] = {}
     errors = {"description": "an error", "content": {"application/json": {"schema": ERROR}}}
-    for route in ROUTES:
+    for route in routes:
         media = "application/json" if route.answer is not None else "text/plain"
         answer = {"description": route.summary, "content": {media: {"schema": route.answer or {"type": "string"}}}}
         operation: dict[str, Any] = {"summary": route.summary, "responses": {"200": answer, "default": errors}}

@@ -14,6 +14,7 @@ from jumok.serve.app import Server
 from jumok.serve.http import GuardedProtocol
 from jumok.serve.models import Models
 from jumok.serve.queue import Queue
+from jumok.serve.routes import ROUTES
 
 DRAIN = 20
 """seconds that accepted requests have to be answered in, once the server is asked to stop"""
@@ -39,7 +40,7 @@ def serve_until_asked(
     """Load the runs and answer requests until SIGTERM or Ctrl-C."""
     queue = Queue()
     models = Models(runs, folder, queue)
-    server = Server(models, hosts=[host])
+    server = Server(models, ROUTES, hosts=[host])
     listening = _listen(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}"
     logging.basicConfig(format="%(message)s")

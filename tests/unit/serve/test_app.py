@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from jumok.serve.app import ROUTES, Server, document
+from jumok.serve.app import Server, document
 from jumok.serve.limits import Limits
 from jumok.serve.models import Models
 from jumok.serve.queue import Queue
+from jumok.serve.routes import ROUTES
 from jumok.tasks.protocol import plain
 
 TEXTS: dict[str, list[Any]] = {
@@ -31,7 +32,9 @@ def serve(runs):
 
     def client(*tasks: str, limits: Limits | None = None, folder: Path | None = None) -> TestClient:
         models = Models([runs(task).folder for task in tasks], folder, queue)
-        return TestClient(Server(models, limits=limits), base_url="http://localhost", raise_server_exceptions=False)
+        return TestClient(
+            Server(models, ROUTES, limits=limits), base_url="http://localhost", raise_server_exceptions=False
+        )
 
     yield client
     queue.close()
@@ -142,7 +145,9 @@ def test_every_answer_has_security_headers(serve) -> None:
 def test_a_full_queue_says_when_to_come_back(serve, runs) -> None:
     queue = Queue(most_inputs=1)
     queue.close()
-    client = TestClient(Server(Models([runs("classification").folder], None, queue)), base_url="http://localhost")
+    client = TestClient(
+        Server(Models([runs("classification").folder], None, queue), ROUTES), base_url="http://localhost"
+    )
     answer = client.post("/api/runs/classification/predict", json={"examples": ["a"]})
     assert error_of(answer, 429) == "serve.busy"
     assert int(answer.headers["retry-after"]) >= 1
@@ -150,7 +155,7 @@ def test_a_full_queue_says_when_to_come_back(serve, runs) -> None:
 
 def test_draining_is_not_ready_and_takes_no_work(runs) -> None:
     queue = Queue()
-    server = Server(Models([runs("classification").folder], None, queue))
+    server = Server(Models([runs("classification").folder], None, queue), ROUTES)
     server.draining = True
     client = TestClient(server, base_url="http://localhost")
     assert client.get("/health").status_code == 200
@@ -175,7 +180,7 @@ def test_metrics_count_what_was_done(serve) -> None:
 
 def test_the_document_has_the_routes(serve) -> None:
     found = serve("classification").get("/openapi.json").json()
-    assert found == document()
+    assert found == document(ROUTES)
     told = {(method.upper(), path) for path, methods in found["paths"].items() for method in methods}
     assert told == {(route.method, route.path) for route in ROUTES}
 

@@ -1,0 +1,5 @@
+"""The table of routes: what the server answers, and what the OpenAPI document says of it."""
+
+from jumok.serve import api
+
+ROUTES = (*api.ROUTES,)
