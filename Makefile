@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 FONTS := $(VENV)/.fonts
+BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check fast system faults format bench golden docs clean
@@ -11,7 +12,7 @@ FONTS := $(VENV)/.fonts
 help: ## This help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
 
-install: $(STAMP) $(FONTS) ## The virtual environment with everything in it; a Korean font for pictures
+install: $(STAMP) $(FONTS) $(BROWSER) ## The virtual environment with everything in it; a Korean font, Chromium for tests
 
 $(STAMP): pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -19,16 +20,25 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(STAMP)
 
-# Pictures of Korean text need a font that has it. Where none is found it is installed if that can be done without
-# asking; where it cannot, the rest works, and a picture that needs it says so.
+# What pip cannot install comes from Debian if that can be done without asking: as root, with apt-get.
+debian = { test "$$(id -u)" = 0 && export DEBIAN_FRONTEND=noninteractive \
+  && { timeout $(2) apt-get -qq install -y --no-install-recommends $(1) \
+       || { timeout 300 apt-get -qq update && timeout $(2) apt-get -qq install -y --no-install-recommends $(1); }; }; \
+} </dev/null >/dev/null 2>&1
+
+# Pictures of Korean text need a font that has it. Without one the rest works, and a picture that needs it says so.
 $(FONTS): $(STAMP)
 	@$(BIN)/python -c 'from jumok.picture import find_families; find_families("한글")' 2>/dev/null \
-	|| { test "$$(id -u)" = 0 && export DEBIAN_FRONTEND=noninteractive \
-	     && { timeout 120 apt-get -qq install -y fonts-nanum \
-	          || { timeout 300 apt-get -qq update && timeout 120 apt-get -qq install -y fonts-nanum; }; }; \
-	   } >/dev/null 2>&1 \
+	|| $(call debian,fonts-nanum,120) \
 	|| echo "note: no font with Hangul is installed (Debian: fonts-nanum); Korean pictures cannot be drawn"
 	@touch $(FONTS)
+
+# The page is tested in Chromium. Without it those tests are skipped, which continuous integration does not accept.
+$(BROWSER): $(STAMP)
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null \
+	|| $(call debian,chromium,900) \
+	|| echo "note: Chromium is not installed (Debian: chromium); the tests of the page will be skipped"
+	@touch $(BROWSER)
 
 demo: install ## Train the quickstart, score it, show samples, leave a model in runs/quickstart
 	$(BIN)/jumok demo
