@@ -73,7 +73,7 @@ PREDICTED = {
 ROUTES = (
     Route("GET", "/health", health, "Whether the process lives", answer=ANY_OBJECT),
     Route("GET", "/ready", ready, "Whether requests are taken", answer=ANY_OBJECT),
-    Route("GET", "/metrics", metrics, "Counts for Prometheus"),
+    Route("GET", "/metrics", metrics, "Counts for Prometheus", media="text/plain"),
     Route("GET", "/openapi.json", openapi, "This document", answer=ANY_OBJECT),
     Route("GET", "/api/runs", list_runs, "Names of the runs", answer=ANY_OBJECT),
     Route("GET", "/api/runs/{run}", show_run, "Task, options, languages and labels of a run", answer=ANY_OBJECT),

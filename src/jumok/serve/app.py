@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
@@ -30,6 +31,7 @@ SECURITY = {
 log = logging.getLogger("jumok.serve")
 QUIET = {"/health", "/ready", "/metrics"}
 """asked every few seconds by machines: not logged"""
+PARAMETER = re.compile(r"{(\w+)(:path)?}")
 LOCAL = {"localhost", "127.0.0.1", "::1"}
 
 
@@ -54,6 +56,8 @@ class Route:
     """JSON schema of the request's body"""
     answer: Mapping[str, Any] | None = None
     """JSON schema of a 200"""
+    media: str = "application/json"
+    """type of a 200"""
 
 
 class Server:
@@ -83,7 +87,9 @@ class Server:
                 level = logging.DEBUG if scope["path"] in QUIET else logging.INFO
                 took = 1000 * (monotonic() - began)
                 log.log(level, "%s %s %d %.0f ms", scope["method"], scope["path"][:200], message["status"], took)
-                message["headers"] = [*message["headers"], *((k.encode(), v.encode()) for k, v in SECURITY.items())]
+                told = {name for name, _ in message["headers"]}
+                more = [(k.encode(), v.encode()) for k, v in SECURITY.items() if k.encode() not in told]
+                message["headers"] = [*message["headers"], *more]
             await send(message)
 
         if _host_name(Request(scope).headers.get("host", "")) not in self.hosts:
@@ -222,14 +228,15 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     paths: dict[str, Any] = {}
     errors = {"description": "an error", "content": {"application/json": {"schema": ERROR}}}
     for route in routes:
-        media = "application/json" if route.answer is not None else "text/plain"
-        answer = {"description": route.summary, "content": {media: {"schema": route.answer or {"type": "string"}}}}
+        schema = route.answer or {"type": "string"}
+        answer = {"description": route.summary, "content": {route.media: {"schema": schema}}}
         operation: dict[str, Any] = {"summary": route.summary, "responses": {"200": answer, "default": errors}}
-        if "{run}" in route.path:
-            run = {"name": "run", "in": "path", "required": True, "schema": {"type": "string"}}
-            operation["parameters"] = [run]
+        names = [name for name, _ in PARAMETER.findall(route.path)]
+        operation["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
+        ]
         if route.body is not None:
             content = {"application/json": {"schema": route.body}}
             operation["requestBody"] = {"required": True, "content": content}
-        paths.setdefault(route.path, {})[route.method.lower()] = operation
+        paths.setdefault(PARAMETER.sub(r"{\1}", route.path), {})[route.method.lower()] = operation
     return {"openapi": "3.1.0", "info": {"title": "jumok", "version": __version__}, "paths": paths}

@@ -1,5 +1,5 @@
 """The table of routes: what the server answers, and what the OpenAPI document says of it."""
 
-from jumok.serve import api
+from jumok.serve import api, page
 
-ROUTES = (*api.ROUTES,)
+ROUTES = (*api.ROUTES, *page.ROUTES)

@@ -182,7 +182,7 @@ def test_the_document_has_the_routes(serve) -> None:
     found = serve("classification").get("/openapi.json").json()
     assert found == document(ROUTES)
     told = {(method.upper(), path) for path, methods in found["paths"].items() for method in methods}
-    assert told == {(route.method, route.path) for route in ROUTES}
+    assert told == {(route.method, route.path.replace(":path", "")) for route in ROUTES}
 
 
 def test_a_method_that_is_not_served(serve) -> None:
