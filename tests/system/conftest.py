@@ -2,6 +2,7 @@
 
 import io
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -11,6 +12,8 @@ import pytest
 import torch
 
 from jumok.cli import main
+from page import Visits, chromium
+from served import Served
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,3 +98,38 @@ def reversed_run(here, recipes) -> Path:
     out = here.folder / "reverse"
     here("train", recipes / "toy/reverse.toml", "--out", out)
     return out
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all tests of the page."""
+    from playwright.sync_api import sync_playwright
+
+    executable = chromium()
+    with sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="session")
+def site(jumok, runs, reversed_run, tmp_path_factory):
+    """One server for all tests of the page: a trained toy, and tiny runs of other tasks."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(reversed_run, folder / "reverse")
+    for task in SITE:
+        shutil.copytree(runs(task).folder, folder / task)
+    found = Served(jumok, "--runs", folder)
+    yield found
+    assert found.stop() == 0
+
+
+SITE = ("translation", "classification", "tagging", "relation", "answering", "pretraining", "language_model")
+
+
+@pytest.fixture
+def visit(browser, site):
+    """Opens the page; the test fails if the browser reports an error on it."""
+    visits = Visits(browser, site.address)
+    yield visits
+    visits.close()

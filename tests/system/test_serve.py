@@ -1,40 +1,12 @@
 """A server as users start it: requests from many clients, slow ones cut off, drained when it is asked to stop."""
 
-import http.client
-import json
-import re
-import signal
 import socket
 import threading
 import time
 
 import pytest
 
-
-class Served:
-    """A running `jumok serve`."""
-
-    def __init__(self, jumok, *arguments: object) -> None:
-        self.process = jumok.start("serve", *arguments, "--port", "0")
-        said = b""
-        while not (found := re.search(rb"serving .* at http://127.0.0.1:(\d+)\n", said)):
-            line = self.process.stderr.readline()
-            assert line, said.decode()
-            said += line
-        self.port = int(found[1])
-
-    def ask(self, method: str, path: str, body: object = None, timeout: float = 60) -> tuple[int, dict]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
-        connection.request(method, path, None if body is None else json.dumps(body))
-        answer = connection.getresponse()
-        content = answer.read()
-        connection.close()
-        return answer.status, json.loads(content) if content else {}
-
-    def stop(self) -> int:
-        self.process.send_signal(signal.SIGTERM)
-        self.process.communicate(timeout=40)
-        return self.process.returncode
+from served import Served
 
 
 @pytest.fixture(scope="module")
@@ -118,11 +90,7 @@ def test_what_was_accepted_is_answered_before_the_end(jumok, reversed_run):
 
 
 def metrics(served: Served) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=10)
-    connection.request("GET", "/metrics")
-    content = connection.getresponse().read()
-    connection.close()
-    return content
+    return served.fetch("GET", "/metrics")[2]
 
 
 def test_a_port_that_is_taken_and_nothing_to_serve_are_named(jumok, served, reversed_run):
