@@ -113,6 +113,10 @@ class Engine(Protocol):
         """Total negative log-probability of all targets, and the number of their tokens."""
         ...
 
+    def after(self, source: Sequence[int], targets: Rows) -> list[Array]:
+        """For each target of one source, log-probabilities [T + 1, V] of every next token under teacher forcing."""
+        ...
+
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:

@@ -252,6 +252,17 @@ class TorchEngine:
         return total, count
 
     @torch.inference_mode()
+    def after(self, source: Sequence[int], targets: Rows) -> list[Array]:
+        models = [model for model in self.models if isinstance(model, Transformer | Seq2Seq)]
+        start = self.tokenizers.target.pad_id
+        written = pad([[start, *target] for target in targets], start).to(self.device)
+        read = torch.tensor([list(source)] * len(targets), device=self.device)
+        mask = torch.ones_like(read, dtype=torch.bool)
+        by_model = [model.logits(model(read, mask, written)).float().log_softmax(dim=-1) for model in models]
+        log_probs = (torch.stack(by_model).logsumexp(dim=0) - log(len(models))).double().cpu().numpy()
+        return [row[: len(target) + 1] for row, target in zip(log_probs, targets, strict=True)]
+
+    @torch.inference_mode()
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:

@@ -136,21 +136,24 @@ class Server:
 
     async def answer(self, request: Request, served: Served, examples: Sequence[Any], options: Any) -> list[Any]:
         """An output or a Failure for each example; nothing goes on if the client goes."""
-        if self.draining:
-            raise Refusal(503, "serve.draining", "the server is shutting down", seconds=5)
         if len(examples) > self.limits.inputs:
             raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {self.limits.inputs:,} at once")
         try:
             found = await asyncio.to_thread(served.jobs, examples, options)
         except JumokError as error:
             raise Refusal(422, error.code, error.what, hint=error.hint or "") from error
-        jobs = [job for job in found if isinstance(job, Job)]
+        await self.compute(request, [job for job in found if isinstance(job, Job)])
+        return [job.output.result() if isinstance(job, Job) else job for job in found]
+
+    async def compute(self, request: Request, jobs: Sequence[Job]) -> None:
+        """Have the compute thread answer the jobs; nothing goes on if the client goes."""
+        if self.draining:
+            raise Refusal(503, "serve.draining", "the server is shutting down", seconds=5)
         try:
             self.queue.submit(jobs)
         except Busy as busy:
             raise Refusal(429, "serve.busy", "too much is waiting", seconds=busy.seconds) from busy
         await self._wait(request, jobs)
-        return [job.output.result() if isinstance(job, Job) else job for job in found]
 
     async def _wait(self, request: Request, jobs: Sequence[Job]) -> None:
         gone: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))

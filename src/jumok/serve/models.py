@@ -52,7 +52,7 @@ class Served:
         for name in ("source", "target", "labels"):
             if found := getattr(self.predictor, name, None):
                 known[name] = found
-        return known
+        return {**known, "max_characters": self.predictor.max_characters, **self.predictor.about()}
 
 
 class Models:

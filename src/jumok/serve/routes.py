@@ -1,5 +1,5 @@
 """The table of routes: what the server answers, and what the OpenAPI document says of it."""
 
-from jumok.serve import api, page
+from jumok.serve import api, page, use
 
-ROUTES = (*api.ROUTES, *page.ROUTES)
+ROUTES = (*api.ROUTES, *page.ROUTES, *use.ROUTES)

@@ -183,6 +183,10 @@ class Predictor(ABC, Generic[Example, Output]):
     def answer(self, examples: Sequence[Example], read: Sequence[Any], options: Any, done: Done) -> Iterable[Output]:
         """The outputs for examples that have been encoded."""
 
+    def about(self) -> dict[str, Any]:
+        """What somebody has to know to ask, beyond labels and languages."""
+        return {}
+
     def completed(self, example: Example, output: Output) -> Example:
         """The example with the output as its answer, to be written to a file."""
         what = f"an output of {self.kind} cannot be written as an example of a file"

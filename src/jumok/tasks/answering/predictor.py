@@ -86,6 +86,9 @@ class Answerer(Predictor[Question, Answered]):
             notes = self.long_texts.notes_beside(found, "questions")
             yield Answered(answers[0].text, answers, len(found.windows), found.truncated, notes, example.context)
 
+    def about(self) -> dict[str, Any]:
+        return {"no_answer": self.config.no_answer}
+
     def completed(self, example: Question, output: Answered) -> Question:
         best = output.answers[0]
         return replace(example, answers=[(best.text, best.start)] if best.text else [])

@@ -134,6 +134,16 @@ class Classifier(Predictor[Labelled, Classified]):
         for row, found, of_words in zip(believed, read, words, strict=True):
             yield self._said(row, found, of_words)
 
+    def about(self) -> dict[str, Any]:
+        predicts = (
+            "number"
+            if isinstance(self.targets, Numbers)
+            else "class"
+            if isinstance(self.targets, Classes)
+            else "labels"
+        )
+        return {"predicts": predicts, "pair": self.pair, "separator": self.facts.separator}
+
     def completed(self, example: Labelled, output: Classified) -> Labelled:
         """No label at all is written as the separator alone."""
         return replace(example, label=output.text or self.facts.separator)

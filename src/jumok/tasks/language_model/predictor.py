@@ -94,6 +94,9 @@ class Generator(Predictor[Text, Generated]):
             best, *others = [self.tokenizer.decode(hypothesis.ids) for hypothesis in hypotheses]
             yield Generated(best, hypotheses[0].log_prob, others)
 
+    def about(self) -> dict[str, Any]:
+        return {"decode": asdict(self.facts.decode)}
+
     def completed(self, example: Text, output: Generated) -> Text:
         """The text with its continuation."""
         return replace(example, text=output.text)

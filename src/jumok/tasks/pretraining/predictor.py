@@ -157,6 +157,10 @@ class Encoder(Predictor[Text, Encoded]):
         }
         return (next(answers[asked.ask]) for asked in read)
 
+    def about(self) -> dict[str, Any]:
+        can = {"fill": self.engine.can_fill, "follows": self.engine.can_follow, "embedding": True}
+        return {"mask": self.mask, "asks": [ask for ask, able in can.items() if able], "max_len": self.max_len}
+
     def completed(self, example: Text, output: Encoded) -> Text:
         """The text with its masks filled."""
         if output.vector is not None or output.follows is not None:

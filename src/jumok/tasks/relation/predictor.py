@@ -103,6 +103,10 @@ class Relater(Predictor[Related, RelatedText]):
             relation = self._relation(head, tail, believed)
             yield RelatedText(relation.label, [head, tail], [relation], row.long, self._notes(row.long), example.text)
 
+    def about(self) -> dict[str, Any]:
+        types = sorted({name for pair in self.pairs for name in pair if name})
+        return {"no_relation": self.no_relation, "types": types, "pairs": sorted(self.pairs)}
+
     def completed(self, example: Related, output: RelatedText) -> Related:
         return replace(example, label=output.relations[0].label)
 

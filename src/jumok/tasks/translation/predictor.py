@@ -5,6 +5,7 @@ import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from hashlib import blake2b
 from math import exp
 from pathlib import Path
@@ -22,6 +23,7 @@ from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
 from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
 
@@ -34,6 +36,8 @@ class TranslateOptions(DecodeConfig):
     """text that every output starts with"""
     alignment: bool = False
     """return the alignment of output and source tokens"""
+    words: bool = False
+    """return the words of the output with their probabilities"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,8 @@ class Translation:
     alternatives: "list[Translation]"
     """the runners-up, best first, if `n_best` is more than 1"""
     alignment: Alignment | None = None
+    """if the option is set"""
+    words: list[Word] | None = None
     """if the option is set"""
     notes: list[Note] = field(default_factory=list)
     """remarks, such as that the text was truncated"""
@@ -135,8 +141,39 @@ class Translator(Predictor[Pair, Translation]):
             best, *others = [
                 Translation(self.tokenizers.target.decode(h.ids), h.score, [], ids=h.ids) for h in next(found)
             ]
-            alignment = self.align(example, best) if options.alignment else None
-            yield replace(best, alternatives=others, alignment=alignment, notes=self._notes(encoded))
+            yield replace(self._looked_at(example, encoded, best, options), alternatives=others)
+
+    def _looked_at(
+        self, example: Pair, encoded: Encoded, output: Translation, options: TranslateOptions
+    ) -> Translation:
+        """The output with what the options ask for."""
+        sure = partial(sure_words, self.engine, self.tokenizers.target, encoded.source)
+        return replace(
+            output,
+            alignment=self.align(example, output) if options.alignment else None,
+            words=sure(output.ids) if options.words else None,
+            notes=self._notes(encoded),
+        )
+
+    def alternatives(self, example: Any, prefix: str = "", *, n: int = 6, **options: Any) -> list[Translation]:
+        """Translations that start with `prefix` and differ in the word after it, or in the end of the word that the
+        prefix has only the beginning of; the likeliest word first."""
+        asked, pair = self.wanted({**options, "n_best": 1, "words": True}), self.parse(example)
+        encoded = self.encode(pair, replace(asked, prefix=prefix))
+        if encoded.empty:
+            return []
+        starts, place = beginnings(self.engine, self.tokenizers.target, encoded.source, prefix, n)
+        hypotheses = translate(self.engine, [encoded.source] * len(starts), asked, prefixes=starts)
+        found: dict[str, Translation] = {}
+        for best, *_ in hypotheses:
+            output = Translation(self.tokenizers.target.decode(best.ids), best.score, [], ids=best.ids)
+            words = output.text.split()
+            if place < len(words) and words[place] not in found and len(found) < n:
+                found[words[place]] = self._looked_at(pair, encoded, output, asked)
+        return sorted(found.values(), key=lambda output: -(output.words or [])[place].probability)
+
+    def about(self) -> dict[str, Any]:
+        return {"attends": self.engine.attends, "decode": asdict(self.facts.decode), "longest": self.facts.longest}
 
     def completed(self, example: Pair, output: Translation) -> Pair:
         return replace(example, target=output.text)
@@ -181,7 +218,7 @@ class Translator(Predictor[Pair, Translation]):
         # The last row predicts the end token.
         links = [(s, t) for t, s in enumerate(best[: len(written)])]
         source_words = _words_of_text(self.tokenizers.source, text)
-        target_words = _words_of(self.tokenizers.target, written)
+        target_words = words_of(self.tokenizers.target, written)
         return Alignment(
             source=self.tokenizers.source.pieces(source_ids),
             target=self.tokenizers.target.pieces([*written, EOS_ID]),
@@ -275,11 +312,6 @@ def _sentence_seed(source: Sequence[int], seed: int) -> int:
     """Derived from the sentence, so that a sample does not depend on its neighbours."""
     digest = blake2b(np.asarray(source, dtype="<i8").tobytes(), key=str(seed).encode(), digest_size=7)
     return int.from_bytes(digest.digest(), "little")
-
-
-def _words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
-    """The index of each token's word, decoding the tokens one after the other."""
-    return [max(len(tokenizer.decode(ids[: i + 1]).split()) - 1, 0) for i in range(len(ids))]
 
 
 def _words_of_text(tokenizer: Tokenizer, text: str) -> list[int]:
