@@ -5,7 +5,9 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
-from jumok.serve.app import ANY_OBJECT, Refusal, Route, Server, document, json_response
+from jumok.serve.access import require_same_origin
+from jumok.serve.app import ANY_OBJECT, Route, Server, document, json_response
+from jumok.serve.refusal import Refusal
 from jumok.tasks.protocol import plain
 
 
@@ -25,6 +27,12 @@ async def metrics(server: Server, request: Request) -> Response:
     for name, value in values.items():
         lines += [f"# TYPE jumok_{name} {'counter' if name.endswith('_total') else 'gauge'}", f"jumok_{name} {value}"]
     return PlainTextResponse("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4")
+
+
+async def session(server: Server, request: Request) -> Response:
+    """For the page: the token that acts which change something need."""
+    require_same_origin(request)
+    return JSONResponse({"token": server.access.token})
 
 
 async def list_runs(server: Server, request: Request) -> Response:
@@ -54,6 +62,8 @@ async def openapi(server: Server, request: Request) -> Response:
     return JSONResponse(document(server.routes))
 
 
+STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}
+SESSION = {"type": "object", "required": ["token"], "properties": {"token": {"type": "string"}}}
 EXAMPLE = {"anyOf": [{"type": "string"}, ANY_OBJECT]}
 PREDICT = {
     "type": "object",
@@ -71,10 +81,11 @@ PREDICTED = {
     },
 }
 ROUTES = (
-    Route("GET", "/health", health, "Whether the process lives", answer=ANY_OBJECT),
-    Route("GET", "/ready", ready, "Whether requests are taken", answer=ANY_OBJECT),
+    Route("GET", "/health", health, "Whether the process lives", answer=STATUS, open=True),
+    Route("GET", "/ready", ready, "Whether requests are taken", answer=STATUS, open=True),
     Route("GET", "/metrics", metrics, "Counts for Prometheus", media="text/plain"),
     Route("GET", "/openapi.json", openapi, "This document", answer=ANY_OBJECT),
+    Route("GET", "/api/session", session, "The token of acts that change something", answer=SESSION),
     Route("GET", "/api/runs", list_runs, "Names of the runs", answer=ANY_OBJECT),
     Route("GET", "/api/runs/{run}", show_run, "Task, options, languages and labels of a run", answer=ANY_OBJECT),
     Route("POST", "/api/runs/{run}/predict", predict, "Outputs for examples", body=PREDICT, answer=PREDICTED),

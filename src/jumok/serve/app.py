@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -17,9 +16,12 @@ from starlette.routing import Route as StarletteRoute
 
 from jumok.errors import JumokError
 from jumok.files import parse_json
+from jumok.serve.access import Access, require_same_origin
 from jumok.serve.limits import Limits
 from jumok.serve.models import Models, Served
 from jumok.serve.queue import Busy, Job
+from jumok.serve.refusal import OWN, ErrorShape
+from jumok.serve.refusal import Refusal as Refusal
 from jumok.version import __version__
 
 SECURITY = {
@@ -32,16 +34,6 @@ log = logging.getLogger("jumok.serve")
 QUIET = {"/health", "/ready", "/metrics"}
 """asked every few seconds by machines: not logged"""
 PARAMETER = re.compile(r"{(\w+)(:path)?}")
-LOCAL = {"localhost", "127.0.0.1", "::1"}
-
-
-class Refusal(Exception):
-    """An answer other than 200, with the error as JSON."""
-
-    def __init__(self, status: int, code: str, what: str, *, hint: str = "", seconds: float = 0.0) -> None:
-        super().__init__(what)
-        self.status, self.seconds = status, seconds
-        self.error = {"code": code, "what": what, **({"hint": hint} if hint else {})}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +50,19 @@ class Route:
     """JSON schema of a 200"""
     media: str = "application/json"
     """type of a 200"""
+    errors: ErrorShape = OWN
+    open: bool = False
+    """answered without the API key, or the handler asks for it itself"""
 
 
 class Server:
     """An ASGI application around the models."""
 
     def __init__(
-        self, models: Models, routes: Sequence[Route], *, limits: Limits | None = None, hosts: Sequence[str] = ()
+        self, models: Models, routes: Sequence[Route], *, limits: Limits | None = None, access: Access | None = None
     ) -> None:
         self.models, self.queue, self.limits = models, models.queue, limits or Limits()
-        self.hosts = LOCAL | {host.lower() for host in hosts}
+        self.access = access or Access()
         self.draining = False
         self.routes = routes
         table = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in routes]
@@ -92,8 +87,8 @@ class Server:
                 message["headers"] = [*message["headers"], *more]
             await send(message)
 
-        if _host_name(Request(scope).headers.get("host", "")) not in self.hosts:
-            refused = JSONResponse({"error": {"code": "serve.host", "what": "unknown host"}}, 421)
+        if not self.access.knows(Request(scope).headers.get("host", "")):
+            refused = _refused(Refusal(421, "serve.host", "unknown host"))
             await refused(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
@@ -101,14 +96,23 @@ class Server:
     def _handler(self, route: Route) -> Callable[[Request], Awaitable[Response]]:
         async def handle(request: Request) -> Response:
             try:
+                if route.method != "GET":
+                    self.access.refuse_other_sites(request)
+                if not route.open:
+                    self.access.require_key(request)
                 return await route.handle(self, request)
             except Refusal as refusal:
-                headers = {"retry-after": f"{refusal.seconds:.0f}"} if refusal.seconds else None
-                return JSONResponse({"error": refusal.error}, refusal.status, headers=headers)
+                return _refused(refusal, route.errors)
 
         return handle
 
     # what handlers share
+
+    def changing(self, request: Request) -> None:
+        """To be called by the handler of an act that changes something: the request must come from this server's own
+        page, which alone can read the token of GET /api/session."""
+        require_same_origin(request)
+        self.access.require_token(request)
 
     async def json(self, request: Request) -> Any:
         """The body as JSON, read no further than the limit."""
@@ -181,31 +185,28 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-def _host_name(host: str) -> str:
-    """The name in a Host header, without its port; an IPv6 address is in brackets."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
-
-
 def _deeper(value: Any, depth: int) -> bool:
     if not isinstance(value, dict | list):
         return False
     return depth == 0 or any(_deeper(one, depth - 1) for one in (value.values() if isinstance(value, dict) else value))
 
 
+def _refused(refusal: Refusal, shape: ErrorShape = OWN) -> Response:
+    return JSONResponse(shape.body(refusal), shape.status(refusal), headers=refusal.headers)
+
+
 async def _not_found(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": {"code": "serve.not_found", "what": "there is nothing at this address"}}, 404)
+    return _refused(Refusal(404, "serve.not_found", "there is nothing at this address"))
 
 
 async def _not_allowed(request: Request, error: Exception) -> Response:
-    headers = getattr(error, "headers", None)
-    return JSONResponse({"error": {"code": "serve.method", "what": "not with this method"}}, 405, headers=headers)
+    refused = _refused(Refusal(405, "serve.method", "not with this method"))
+    refused.headers.update(getattr(error, "headers", None) or {})
+    return refused
 
 
 async def _broken(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": {"code": "serve.internal", "what": "the server failed on this request"}}, 500)
+    return _refused(Refusal(500, "serve.internal", "the server failed on this request"))
 
 
 def json_response(value: Any) -> Response:
@@ -213,24 +214,13 @@ def json_response(value: Any) -> Response:
 
 
 ANY_OBJECT: dict[str, Any] = {"type": "object"}
-ERROR = {
-    "type": "object",
-    "required": ["error"],
-    "properties": {
-        "error": {
-            "type": "object",
-            "required": ["code", "what"],
-            "properties": {name: {"type": "string"} for name in ("code", "what", "hint")},
-        }
-    },
-}
 
 
 def document(routes: Sequence[Route]) -> dict[str, Any]:
     """OpenAPI 3.1, from the table of routes."""
     paths: dict[str, Any] = {}
-    errors = {"description": "an error", "content": {"application/json": {"schema": ERROR}}}
     for route in routes:
+        errors = {"description": "an error", "content": {"application/json": {"schema": route.errors.schema}}}
         schema = route.answer or {"type": "string"}
         answer = {"description": route.summary, "content": {route.media: {"schema": schema}}}
         operation: dict[str, Any] = {"summary": route.summary, "responses": {"200": answer, "default": errors}}

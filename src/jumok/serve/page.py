@@ -55,6 +55,6 @@ def _file(request: Request, path: str) -> Response:
 
 
 ROUTES = (
-    Route("GET", "/", index, "The page", media="text/html"),
-    Route("GET", "/page/{file:path}", module, "Its modules, style and texts", media="text/plain"),
+    Route("GET", "/", index, "The page", media="text/html", open=True),
+    Route("GET", "/page/{file:path}", module, "Its modules, style and texts", media="text/plain", open=True),
 )

@@ -10,6 +10,7 @@ from types import FrameType
 import uvicorn
 
 from jumok.errors import InputError
+from jumok.serve.access import LOCAL, Access
 from jumok.serve.app import Server
 from jumok.serve.http import GuardedProtocol
 from jumok.serve.models import Models
@@ -35,12 +36,20 @@ class _Draining(uvicorn.Server):
 
 
 def serve_until_asked(
-    runs: Sequence[Path], folder: Path | None, *, host: str, port: int, say: Callable[[str], None]
+    runs: Sequence[Path],
+    folder: Path | None,
+    *,
+    host: str,
+    port: int,
+    say: Callable[[str], None],
+    hosts: Sequence[str] = (),
+    key: str | None = None,
 ) -> None:
-    """Load the runs and answer requests until SIGTERM or Ctrl-C."""
+    """Load the runs and answer requests until SIGTERM or Ctrl-C. `hosts` are further names of the server, as clients
+    write them; `key` is asked of every request for work."""
     queue = Queue()
     models = Models(runs, folder, queue)
-    server = Server(models, ROUTES, hosts=[host])
+    server = Server(models, ROUTES, access=Access(hosts=[host, *hosts], key=key))
     listening = _listen(host, port)
     address = f"http://{'[' + host + ']' if ':' in host else host}:{listening.getsockname()[1]}"
     logging.basicConfig(format="%(message)s")
@@ -59,6 +68,8 @@ def serve_until_asked(
         timeout_graceful_shutdown=DRAIN,
     )
     say(f"serving {', '.join(models.names()) or 'no run yet'} at {address}")
+    if host not in LOCAL and key is None:
+        say("note: anybody who reaches this address can use the models; --api-key-file asks for a key")
     _Draining(config, server).run(sockets=[listening])
     queue.close(DRAIN)
 
