@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 import torch
-
-from jumok.cli import main
 from page import Visits, chromium
 from served import Served
+
+from jumok.cli import main
 
 ROOT = Path(__file__).parents[2]
 
