@@ -1,4 +1,36 @@
+// Use a run: what fits its task.
+
 import { h } from "../view.js";
 import { t } from "../words.js";
+import { Answer, Choose } from "./use/answer.js";
+import { Chat } from "./use/chat.js";
+import { Classify } from "./use/classify.js";
+import { Encode } from "./use/fill.js";
+import { Generate } from "./use/generate.js";
+import { Relate, Tag } from "./use/spans.js";
+import { Translate } from "./use/translate.js";
 
-export const room = { name: "use", title: "use.title", fits: () => true, view: (run) => h("h1", {}, t("use.title"), " ", run.name) };
+const PARTS = {
+  translation: (run) => (run.source && run.source === run.target ? Chat : Translate),
+  classification: () => Classify,
+  tagging: () => Tag,
+  relation: () => Relate,
+  answering: () => Answer,
+  choice: () => Choose,
+  language_model: () => Generate,
+  pretraining: () => Encode,
+  embedding: () => Encode,
+};
+
+const style = document.createElement("link");
+Object.assign(style, { rel: "stylesheet", href: new URL("use/use.css", import.meta.url) });
+document.head.append(style);
+
+function view(run) {
+  const part = PARTS[run.task]?.(run);
+  if (!part) return h("p", { class: "empty" }, t("use.unknown", { task: run.task ?? "" }));
+  const name = part === Chat ? "chat" : run.task;
+  return [h("h1", {}, t(`use.heading.${name}`)), h(part, { run })];
+}
+
+export const room = { name: "use", title: "use.title", fits: (run) => run.usable !== false, view: (run) => view(run) };

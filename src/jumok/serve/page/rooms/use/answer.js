@@ -1,0 +1,56 @@
+// Questions answered from a text, and endings chosen for a beginning.
+
+import { h } from "../../view.js";
+import { t } from "../../words.js";
+import { Bars } from "./bars.js";
+import { predict, want } from "./desk.js";
+import { Files } from "./files.js";
+import { Marked } from "./spans.js";
+import { Box, Copy, Remarks, kept, percent } from "./text.js";
+
+export function Answer({ run }) {
+  const [question, context] = [kept("question"), kept("text")];
+  const ready = question.trim() && context.trim();
+  const example = { question, context };
+  const found = want(`answer ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], { n_best: 5 }, signal))[0]);
+  const output = ready ? found.answer : null;
+  const best = output?.answers?.[0];
+  return [
+    h(Box, { name: "question", label: t("use.answer.question"), rows: "2" }),
+    h(Box, { name: "text", label: t("use.answer.context"), large: false }),
+    h(
+      "section",
+      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
+      !output && h("p", { class: "muted" }, t("use.answer.empty")),
+      best && h("p", { class: "answer", dir: "auto" }, best.text || t("use.answer.none")),
+      best?.text && !found.waiting && h(Marked, { text: context, spans: [best], label: () => "" }),
+      output?.answers?.length > 1 &&
+        h("ol", { class: "small" }, output.answers.map((one, i) => h("li", { key: i, dir: "auto" }, one.text || t("use.answer.none"), " ", h("span", { class: "muted number" }, percent(one.score))))),
+      h(Remarks, { desk: found, output }),
+      output && h("div", { class: "line" }, h(Copy, { text: output.text ?? "" }), h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+    ),
+    h(Files, { run, options: {} }),
+  ];
+}
+
+export function Choose({ run }) {
+  const context = kept("text");
+  const endings = kept("endings").split("\n").filter((line) => line.trim());
+  const ready = context.trim() && endings.length > 1;
+  const example = { context, endings };
+  const found = want(`choose ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], {}, signal))[0]);
+  const output = ready ? found.answer : null;
+  return [
+    h(Box, { name: "text", label: t("use.choose.context") }),
+    h(Box, { name: "endings", label: t("use.choose.endings"), placeholder: t("use.choose.placeholder") }),
+    h(
+      "section",
+      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
+      !output && h("p", { class: "muted" }, t("use.choose.empty")),
+      output?.probabilities && !found.waiting && h(Bars, { rows: endings.map((ending, i) => [ending, output.probabilities[i] ?? 0]), chosen: (ending) => ending === output.text }),
+      h(Remarks, { desk: found, output }),
+      output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+    ),
+    h(Files, { run, options: {} }),
+  ];
+}
