@@ -1,5 +1,6 @@
 """jumok's own API: examples in, outputs out; and what operators ask a server."""
 
+import asyncio
 from dataclasses import asdict
 
 from starlette.requests import Request
@@ -36,12 +37,16 @@ async def session(server: Server, request: Request) -> Response:
 
 
 async def list_runs(server: Server, request: Request) -> Response:
-    return JSONResponse({"runs": server.models.names()})
+    found = await asyncio.to_thread(lambda: [run.facts() for run in server.models.runs()])
+    return json_response({"runs": found})
 
 
 async def show_run(server: Server, request: Request) -> Response:
-    served = await server.served(request.path_params["run"])
-    return JSONResponse(served.facts())
+    run = await server.run(request.path_params["run"])
+    facts = await asyncio.to_thread(run.facts)
+    if facts["usable"]:
+        facts |= (await server.served(run.name)).facts()
+    return json_response(facts)
 
 
 async def predict(server: Server, request: Request) -> Response:
@@ -80,13 +85,25 @@ PREDICTED = {
         "outputs": {"type": "array", "items": ANY_OBJECT},
     },
 }
+RUN = {
+    "type": "object",
+    "required": ["name", "task", "status", "usable", "changed"],
+    "properties": {
+        "name": {"type": "string"},
+        "task": {"type": "string"},
+        "status": {"enum": ["running", "stopped", "died", "finished"]},
+        "usable": {"type": "boolean"},
+        "changed": {"type": "number"},
+    },
+}
+RUNS = {"type": "object", "required": ["runs"], "properties": {"runs": {"type": "array", "items": RUN}}}
 ROUTES = (
     Route("GET", "/health", health, "Whether the process lives", answer=STATUS, open=True),
     Route("GET", "/ready", ready, "Whether requests are taken", answer=STATUS, open=True),
     Route("GET", "/metrics", metrics, "Counts for Prometheus", media="text/plain"),
     Route("GET", "/openapi.json", openapi, "This document", answer=ANY_OBJECT),
     Route("GET", "/api/session", session, "The token of acts that change something", answer=SESSION),
-    Route("GET", "/api/runs", list_runs, "Names of the runs", answer=ANY_OBJECT),
+    Route("GET", "/api/runs", list_runs, "The runs: task, status, whether they can be used", answer=RUNS),
     Route("GET", "/api/runs/{run}", show_run, "Task, options, languages and labels of a run", answer=ANY_OBJECT),
     Route("POST", "/api/runs/{run}/predict", predict, "Outputs for examples", body=PREDICT, answer=PREDICTED),
 )

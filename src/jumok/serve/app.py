@@ -22,6 +22,7 @@ from jumok.serve.models import Models, Served
 from jumok.serve.queue import Busy, Job
 from jumok.serve.refusal import OWN, ErrorShape
 from jumok.serve.refusal import Refusal as Refusal
+from jumok.serve.runs import Run
 from jumok.version import __version__
 
 SECURITY = {
@@ -134,6 +135,15 @@ class Server:
             found = await asyncio.to_thread(self.models.get, name)
         except JumokError as error:  # a folder that vanished, or is damaged
             raise Refusal(503, error.code, "the run cannot be loaded") from error
+        if found is None:
+            await self.run(name)
+            hint = "GET /api/runs tells which runs can be used"
+            raise Refusal(409, "serve.no_model", "the run has no model yet", hint=hint)
+        return found
+
+    async def run(self, name: str) -> Run:
+        """A run to look at, whether or not it can be used."""
+        found = await asyncio.to_thread(self.models.run, name)
         if found is None:
             raise Refusal(404, "serve.run", "there is no such run", hint="GET /api/runs lists them")
         return found

@@ -9,8 +9,10 @@ from typing import Any
 from jumok.engines import Done
 from jumok.errors import InputError
 from jumok.examples.length import texts_of
+from jumok.files import is_leftover
 from jumok.predictor import load
 from jumok.serve.queue import Job, Queue
+from jumok.serve.runs import Run
 from jumok.tasks.protocol import Failure, Predictor
 
 INTERACTIVE = 16
@@ -61,27 +63,47 @@ class Models:
     def __init__(self, runs: Sequence[Path], folder: Path | None, queue: Queue) -> None:
         self.queue, self.folder = queue, folder
         self._lock = Lock()
-        self._served: dict[str, Served] = {}
-        for run in runs:
-            name = run.resolve().name
-            if name in self._served:
-                what, hint = f"two runs are called {name}", "rename one of the folders"
-                raise InputError(what, where=run, hint=hint, code="input.run_names")
-            self._served[name] = Served(name, load(run), queue)
+        self._given: dict[str, Run] = {}
+        self._served: dict[str, tuple[Served, tuple[int, ...]]] = {}
+        for path in runs:
+            run = Run(path.resolve().name, path)
+            if run.name in self._given:
+                what, hint = f"two runs are called {run.name}", "rename one of the folders"
+                raise InputError(what, where=path, hint=hint, code="input.run_names")
+            self._given[run.name] = run
+            self._load(run)
+
+    def runs(self) -> list[Run]:
+        """All runs by name, those that cannot be used yet included."""
+        found = dict(self._given)
+        if self.folder is not None and self.folder.is_dir():
+            below = [Run(path.name, path) for path in self.folder.iterdir() if not is_leftover(path.name)]
+            found = {run.name: run for run in below if run.exists} | found
+        return [found[name] for name in sorted(found)]
 
     def names(self) -> list[str]:
-        found = set(self._served)
-        if self.folder is not None and self.folder.is_dir():
-            found |= {path.name for path in self.folder.iterdir() if (path / "model" / "config.json").is_file()}
-        return sorted(found)
+        """Names of the runs that can be used."""
+        return [run.name for run in self.runs() if run.usable]
+
+    def run(self, name: str) -> Run | None:
+        return next((run for run in self.runs() if run.name == name), None)
 
     def get(self, name: str) -> Served | None:
-        """A run, loaded on first use; None if there is no run of that name."""
-        if name in self._served:  # without the lock: clients of a loaded run do not wait while another one loads
-            return self._served[name]
+        """A run, loaded on first use and again when it was trained on; None if there is no run of that name to use."""
+        run = self.run(name)
+        if run is None or not (run.usable or name in self._served):
+            return None
+        if (ready := self._ready(run)) is not None:  # without the lock: nobody waits while another run loads
+            return ready
         with self._lock:
-            if name not in self._served:
-                if self.folder is None or name not in self.names():
-                    return None
-                self._served[name] = Served(name, load(self.folder / name), self.queue)
-            return self._served[name]
+            return self._ready(run) or self._load(run)
+
+    def _ready(self, run: Run) -> Served | None:
+        served, stamp = self._served.get(run.name, (None, ()))
+        return served if run.stamp() in (stamp, ()) else None  # a model goes on when its folder has gone
+
+    def _load(self, run: Run) -> Served:
+        stamp = run.stamp()
+        served = Served(run.name, load(run.path), self.queue)
+        self._served[run.name] = (served, stamp)
+        return served

@@ -57,7 +57,12 @@ def test_answers_are_those_of_the_predictor(serve, runs, task: str) -> None:
 
 def test_one_example_options_and_several_runs(serve) -> None:
     client = serve("translation", "classification")
-    assert client.get("/api/runs").json() == {"runs": ["classification", "translation"]}
+    found = client.get("/api/runs").json()["runs"]
+    assert [(run["name"], run["task"], run["status"], run["usable"]) for run in found] == [
+        ("classification", "classification", "finished", True),
+        ("translation", "translation", "finished", True),
+    ]
+    assert (found[1]["source"], found[1]["target"]) == ("en", "xx")
     asked = {"examples": "the dog", "options": {"n_best": 2, "beam": 3}}
     (output,) = client.post("/api/runs/translation/predict", json=asked).json()["outputs"]
     assert len(output["alternatives"]) == 1
@@ -77,7 +82,7 @@ def test_runs_of_a_folder_are_loaded_when_they_are_asked_for(serve, runs, tmp_pa
     (tmp_path / "mine").symlink_to(runs("classification").folder)
     (tmp_path / "unfinished").mkdir()
     client = serve(folder=tmp_path)
-    assert client.get("/api/runs").json() == {"runs": ["mine"]}
+    assert [run["name"] for run in client.get("/api/runs").json()["runs"]] == ["mine"]
     assert client.post("/api/runs/mine/predict", json={"examples": ["the sun"]}).status_code == 200
 
 
