@@ -40,7 +40,7 @@ $(BROWSER): $(STAMP)
 	|| echo "note: Chromium is not installed (Debian: chromium); the tests of the page will be skipped"
 	@touch $(BROWSER)
 
-demo: install ## Train the quickstart, score it, show samples, leave a model in runs/quickstart
+demo: install ## Train the quickstart, score it, leave a model in runs/quickstart and a page to use it
 	$(BIN)/jumok demo
 
 check: install ## Format, lint, types, import layers, generated docs
