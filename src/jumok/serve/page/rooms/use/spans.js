@@ -1,7 +1,6 @@
 // Entities and relations, drawn on the text and in a table.
 
-import { get } from "../../api.js";
-import { post } from "../../api.js";
+import { get, post } from "../../api.js";
 import { go, redraw, state } from "../../store.js";
 import { h } from "../../view.js";
 import { t } from "../../words.js";

@@ -1,6 +1,6 @@
 // Texts, their places, and what is said about outputs: shared by all parts of the room.
 
-import { go, redraw, state } from "../../store.js";
+import { go, state } from "../../store.js";
 import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 
@@ -36,7 +36,11 @@ export function places(text) {
   };
 }
 
-export const percent = (p) => `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)} %`;
+export function percent(p) {
+  if (p > 0 && p < 0.001) return `< ${number(0.1, 1)} %`;
+  if (p < 1 && p > 0.999) return `> ${number(99.9, 1)} %`;
+  return `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)} %`;
+}
 
 /** A box to type in. */
 export function Box({ name, label, lang, large, rows, placeholder, value = kept(name), onText = keep }) {
@@ -112,5 +116,3 @@ function told({ code, what, hint }) {
   if (code === "page.lost") return t("shell.lost");
   return [what, hint].filter(Boolean).join(" — ");
 }
-
-export const again = redraw;

@@ -4,7 +4,7 @@ import { post } from "../../api.js";
 import { redraw } from "../../store.js";
 import { h } from "../../view.js";
 import { languageName, t } from "../../words.js";
-import { desk, predict, want } from "./desk.js";
+import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
 import { Box, Copy, Examples, Remarks, keep, kept, percent, places } from "./text.js";
 
@@ -24,7 +24,7 @@ export function Translate({ run }) {
   const asked = text.trim() ? lines.filter((line) => line.trim()) : [];
   const found = want(`translate ${run.name}`, asked.length ? asked : null, (signal) => predict(run, asked, options(run), signal));
   const outputs = (found.answer ?? []).map((output, i) => here.chosen.get(`${run.name}\n${asked[i]}\n${output.text}`) ?? output);
-  const whole = whole_text(lines, outputs);
+  const whole = wholeText(lines, outputs);
   return [
     h(
       "div",
@@ -62,7 +62,7 @@ function options(run) {
 }
 
 /** The outputs with the empty lines of the input. */
-function whole_text(lines, outputs) {
+function wholeText(lines, outputs) {
   let next = 0;
   return lines.map((line) => (line.trim() ? outputs[next++]?.text ?? "" : "")).join("\n").trimEnd();
 }
@@ -172,5 +172,3 @@ function Others({ run, original }) {
     h("button", { class: "quiet", onClick: () => ((here.open = null), redraw()) }, t("use.close")),
   );
 }
-
-export { desk };

@@ -1,0 +1,94 @@
+"""The Use room in a browser: every task answers, in both languages, whatever is typed."""
+
+import pytest
+
+TYPED = {
+    "reverse": {"text": "1 2 3"},
+    "translation": {"text": "the dog runs"},
+    "classification": {"text": "the sun is here"},
+    "tagging": {"text": "\U0001f642 Ab cd Ef"},
+    "relation": {"text": "Ada beats Bo", "useHead": "0-3-", "useTail": "10-12-"},
+    "answering": {"question": "what shines ?", "text": "the red sun here"},
+    "pretraining": {"text": "the [MASK] runs here."},
+}
+ANSWER = {
+    "reverse": "button.word",
+    "translation": "button.word",
+    "classification": ".bars",
+    "tagging": ".marked",
+    "relation": ".use li",
+    "answering": ".answer",
+    "pretraining": ".bars",
+}
+HOSTILE = {
+    "markup": "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">",
+    "right to left": "שלום עולם مرحبا",
+    "emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f467 \U0001f1f0\U0001f1f7",
+    "long": "word " * 20_000,
+}
+
+
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize("run", TYPED)
+def test_every_task_answers(visit, run: str, lang: str) -> None:
+    page = visit(lang=lang, phone=lang == "ko", room="use", run=run, **TYPED[run])
+    page.wait_for_selector(ANSWER[run])
+    wide = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth")
+    assert not wide
+    assert "use." not in page.inner_text("main")  # a key without a text
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("run", ["translation", "tagging"])
+def test_hostile_texts_are_text(visit, run: str, text: str) -> None:
+    page = visit(room="use", run=run)
+    page.fill("textarea", text)
+    page.wait_for_selector(".use .note, button.word, .marked")
+    assert page.title() != "owned"
+    assert page.input_value("textarea") == text
+
+
+def test_a_lone_surrogate_is_told(visit) -> None:
+    page = visit(room="use", run="translation")
+    page.wait_for_selector("textarea")
+    page.evaluate(
+        "() => { const box = document.querySelector('textarea'); box.value = 'a \\ud800 b';"
+        " box.dispatchEvent(new Event('input', { bubbles: true })); }"
+    )
+    page.wait_for_selector(".note.warn")
+
+
+def test_another_word_by_keyboard(visit) -> None:
+    page = visit(room="use", run="translation", text="the dog runs")
+    page.wait_for_selector("button.word")
+    before = page.inner_text(".words")
+    page.focus("button.word")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".others button.chip")
+    page.focus(".others button.chip >> nth=1")
+    page.keyboard.press("Enter")
+    page.wait_for_function("before => document.querySelector('.words').innerText !== before", arg=before)
+
+
+def test_marks_stand_where_the_words_are(visit) -> None:
+    page = visit(room="use", run="tagging", text="\U0001f642 Ab cd Ef")
+    page.wait_for_selector("mark")
+    marked = page.eval_on_selector_all("mark", "all => all.map((one) => one.firstChild.data)")
+    assert set(marked) <= {"Ab", "Ef", "Ab cd Ef", "cd"}
+
+
+def test_generation_appears(visit) -> None:
+    page = visit(room="use", run="language_model", text="the cat sat", tolerate=["404"])
+    page.click("button.main")
+    page.wait_for_selector(".written")
+
+
+def test_a_file_comes_back_line_by_line(visit, tmp_path) -> None:
+    page = visit(room="use", run="classification")
+    (tmp_path / "in.txt").write_text("the sun\nthe cat\n" * 50, "utf-8")
+    page.click(".files summary")
+    page.set_input_files("input[type=file]", tmp_path / "in.txt")
+    with page.expect_download() as download:
+        page.click(".files button.main")
+    lines = download.value.path().read_text("utf-8").splitlines()
+    assert lines == ["good", "bad"] * 50
