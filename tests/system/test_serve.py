@@ -73,6 +73,40 @@ def test_a_head_that_trickles_is_cut_off_and_others_are_answered(served):
         assert time.monotonic() - began < 15
 
 
+def test_a_body_that_trickles_and_answers_that_nobody_reads_are_cut_off(served):
+    """Slow bodies for 30 s and slow readers for twice 15 s, at once; others are answered meanwhile."""
+    began = time.monotonic()
+    body = socket.create_connection(("127.0.0.1", served.port), timeout=60)
+    body.sendall(b"POST /api/runs/reverse/predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\n")
+    reader = socket.socket()
+    reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+    reader.settimeout(2.0)
+    reader.connect(("127.0.0.1", served.port))
+    sent = 0
+    cut = dict.fromkeys(("body", "reader"), False)
+    while time.monotonic() - began < 75 and not all(cut.values()):
+        try:
+            if not cut["body"]:
+                body.sendall(b" ")
+        except OSError:
+            cut["body"] = True
+        try:
+            if sent < 3000:  # answers to many requests in a row, none of which is read
+                reader.sendall(b"GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n" * 100)
+                sent += 100
+            else:
+                reader.sendall(b"G")
+        except TimeoutError:
+            sent = 3000
+        except OSError:
+            cut["reader"] = True
+        assert served.ask("GET", "/health", timeout=10)[0] == 200
+        time.sleep(0.5)
+    body.close()
+    reader.close()
+    assert cut == {"body": True, "reader": True}
+
+
 def test_what_was_accepted_is_answered_before_the_end(jumok, reversed_run):
     served = Served(jumok, reversed_run)
     answers = []

@@ -1,4 +1,4 @@
-"""HTTP that does not wait for ever: uvicorn's protocol, with deadlines and sizes for what a client sends.
+"""HTTP that does not wait for ever: uvicorn's protocol, with deadlines and sizes for what a client sends and reads.
 
 uvicorn resets its time-out at every byte, so a client that trickles holds a connection as long as it likes, and its
 fast parser takes headers of any size.
@@ -16,6 +16,9 @@ HEAD = 10.0
 """seconds for a request's head, from its first byte"""
 BODY = 30.0
 """seconds for its body"""
+READING = 15.0
+"""seconds in which a client takes at least READING_BYTES of an answer that waits for it; streams too"""
+READING_BYTES = 16_384
 HEAD_BYTES, HEADERS, URL_BYTES = 16_384, 64, 4096
 PER_ADDRESS = 64
 """connections"""
@@ -29,6 +32,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self._timer: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
         self._head_bytes = 0
         self._in_head = False
 
@@ -47,6 +51,7 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.per_address[self._address] -= 1
         self._expect(None)
+        self._stop_looking()
         super().connection_lost(exc)
 
     def _expect(self, seconds: float | None) -> None:
@@ -58,8 +63,38 @@ class GuardedProtocol(HttpToolsProtocol):
     def _refuse(self, status: int) -> None:
         self._expect(None)
         if not self.transport.is_closing():
-            self.transport.write(STATUS_LINE[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
+            if not self.transport.get_write_buffer_size():  # else an answer is still on its way
+                self.transport.write(STATUS_LINE[status] + b"connection: close\r\ncontent-length: 0\r\n\r\n")
             self.transport.close()
+            self._look_later()  # closed once all is written, which a client that reads nothing would prevent
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._look_later()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.transport.is_closing():
+            self._stop_looking()
+
+    def _look_later(self) -> None:
+        """Whether the client reads its answer: if it does not, the connection is cut."""
+        self._stop_looking()
+        left = self.transport.get_write_buffer_size()
+        if left:
+            self._unread = self.loop.call_later(READING, self._look, left)
+
+    def _look(self, before: int) -> None:
+        left = self.transport.get_write_buffer_size()
+        if left and before - left < READING_BYTES:
+            self.transport.abort()
+        else:
+            self._look_later()
+
+    def _stop_looking(self) -> None:
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
 
     def data_received(self, data: bytes) -> None:
         if self.transport.is_closing():

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from threading import Lock
+from time import monotonic
 from typing import Any
 
 from jumok.engines import Done
@@ -34,6 +35,7 @@ class Served:
         def answer(batch: Sequence[Any], wanted: Done) -> Sequence[Any]:
             return self.predictor.predict(batch, done=wanted, **options)
 
+        began = monotonic()
         found: list[Job | Failure] = []
         for number, given in enumerate(examples):
             where = f"examples[{number}]"
@@ -44,6 +46,7 @@ class Served:
                 found.append(Failure.of(error, where))
             else:
                 found.append(Job(key, answer, example, tokens, interactive))
+        self.queue.tokenised(monotonic() - began)
         return found
 
     def facts(self) -> dict[str, Any]:

@@ -71,6 +71,7 @@ class Counts:
     refused: int = 0
     abandoned: int = 0
     failed_batches: int = 0
+    tokenising_seconds: float = 0.0
     waited_seconds: float = 0.0
     busy_seconds: float = 0.0
 
@@ -108,6 +109,11 @@ class Queue:
                 raise Busy(self._seconds(queued))
             self._waiting += jobs
             self._changed.notify()
+
+    def tokenised(self, seconds: float) -> None:
+        """For the counts: so long took the tokens of a request."""
+        with self._changed:
+            self.counts.tokenising_seconds += seconds
 
     def _seconds(self, tokens: int) -> float:
         """How long so many tokens take at the speed so far."""

@@ -1,6 +1,7 @@
 """The server's own API: answers equal to the predictor's, and every abuse a clear refusal."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -192,3 +193,19 @@ def test_the_document_has_the_routes(serve) -> None:
 
 def test_a_method_that_is_not_served(serve) -> None:
     assert error_of(serve("classification").get("/api/runs/classification/predict"), 405) == "serve.method"
+
+
+def test_metrics_are_in_prometheus_format_with_each_part_of_the_time(serve) -> None:
+    client = serve("translation")
+    assert client.post("/api/runs/translation/predict", json={"examples": ["the dog"]}).status_code == 200
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    *lines, last = answer.text.split("\n")
+    assert last == ""
+    values = {}
+    for kind, sample in zip(lines[::2], lines[1::2], strict=True):
+        name, value = re.fullmatch(r"(jumok_[a-z_]+) (\S+)", sample).groups()
+        assert kind in {f"# TYPE {name} counter", f"# TYPE {name} gauge"}
+        values[name] = float(value)
+    parts = [f"jumok_{part}_seconds_total" for part in ("tokenising", "waited", "busy")]
+    assert all(values[part] > 0 for part in parts)
