@@ -1,7 +1,8 @@
 """Search options, requests and results; the search itself is in search.py."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import isfinite
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -65,3 +66,48 @@ class Request:
         if t < len(self.prefix):
             return self.prefix[t]
         return eos_id if t >= self.max_len else NO_TOKEN
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A prefix that a beam search looked at."""
+
+    token: int
+    """its last token"""
+    log_prob: float
+    """of the whole prefix"""
+    parent: int
+    """number of the node that it extends; -1: the start"""
+    fate: Literal["kept", "finished", "pruned"]
+
+
+@dataclass(slots=True)
+class Trace:
+    """The tree of one sentence's beam search: every candidate, and what became of it."""
+
+    nodes: list[Node] = field(default_factory=list)
+    _beams: list[int] = field(default_factory=list)
+
+    def grow(
+        self,
+        log_probs: Sequence[float],
+        beams: Sequence[int],
+        tokens: Sequence[int],
+        ends: Sequence[bool],
+        kept: Sequence[int],
+    ) -> None:
+        """One step: candidates in order of their probability, and the ranks of those that are extended next."""
+        found = []
+        for rank, (log_prob, beam, token, end) in enumerate(zip(log_probs, beams, tokens, ends, strict=True)):
+            if not isfinite(log_prob):  # of a beam that does not exist, or not allowed by the prefix
+                found.append(-1)
+                continue
+            parent = self._beams[beam] if self._beams else -1
+            goes_on = rank in kept and not end
+            self.nodes.append(
+                Node(
+                    token, log_prob, parent, "kept" if goes_on else "finished" if end and rank < len(kept) else "pruned"
+                )
+            )
+            found.append(len(self.nodes) - 1)
+        self._beams = [found[rank] for rank in kept]

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request
+from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, Trace
 from jumok.errors import CheckpointError, InputError
 
 Tick = Callable[[], None]
@@ -204,12 +204,13 @@ def beam_search(
     *,
     eos_id: int,
     tick: Tick = lambda: None,
+    trace: Trace | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the K likeliest prefixes at every step; stop when no better hypothesis can follow.
 
     That is when the best unfinished prefix, even at the most favourable length, is no better than the n-th best
     finished hypothesis. Stopping at K finished hypotheses, as is common, can lose a confident model's likeliest one:
-    poor early ends fill the K places before it is complete.
+    poor early ends fill the K places before it is complete. A `trace` gets every candidate of the first sentence.
     """
     k, alpha, beta = config.beam, config.length_penalty, config.coverage_penalty
     device = decoder.device
@@ -252,6 +253,8 @@ def beam_search(
             ended[alive[row]].append(Hypothesis(history[row, beam].tolist(), log_prob, score))
         living = best.masked_fill(ends, -inf)
         scores, order = living.topk(k, dim=-1)
+        if trace is not None:
+            trace.grow(*(part[0].tolist() for part in (best, beams, pieces, ends, order)))
         beams, pieces = beams.gather(1, order), pieces.gather(1, order)
         rows = []
         for row, i in enumerate(alive):

@@ -6,13 +6,13 @@ anything that implements these methods can replace it. Rows are lists of ids fro
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from jumok.data.packing import Packed
-from jumok.decode.options import DecodeConfig, Hypothesis, Request
+from jumok.decode.options import DecodeConfig, Hypothesis, Node, Request
 
 Array = NDArray[np.float64]
 Rows = Sequence[Sequence[int]]
@@ -44,6 +44,91 @@ class Guessed:
     """[M]: whether the right token is the likeliest"""
     follows_said: NDArray[np.int64]
     """[P]: 0 if B is predicted to follow A, else 1"""
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a decoder chose from at each of T steps: the k likeliest tokens [T, k], and the one it wrote [T]."""
+
+    tokens: NDArray[np.int64]
+    log_probs: Array
+    written: Array
+    """[T]: log-probability of the token that was written"""
+    ranks: NDArray[np.int64]
+    """[T]: how many tokens were likelier"""
+
+
+Method = Literal["gradient", "integrated"]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An output whose causes are looked for."""
+
+    wanted: int
+    """label or token"""
+    against: int | None = None
+    """another one: why the first, and not this?"""
+    position: int | None = None
+    """of the token, if every token has a label"""
+    raw: bool = False
+    """the output itself is explained, not the logarithm of its share among all"""
+
+
+@dataclass(frozen=True, slots=True)
+class Attributed:
+    """Shares of each token read, of the source [S] and of the words already written [T], in an output's value."""
+
+    source: Array
+    target: Array
+    value: float
+    baseline: float
+    """the value with all embeddings zero"""
+
+    @property
+    def gap(self) -> float:
+        """By which the sum of the shares misses the difference to the baseline: 0 if they account for all of it."""
+        return float(self.source.sum() + self.target.sum() - (self.value - self.baseline))
+
+
+@dataclass(frozen=True, slots=True)
+class HeadStep:
+    """One row of one head: d_k and d_v wide, S columns."""
+
+    allowed: list[bool]
+    """[S]: which columns the mask lets through"""
+    q: Array
+    k: Array
+    v: Array
+    scores: Array
+    scaled: Array
+    weights: Array
+    context: Array
+
+
+@dataclass(frozen=True, slots=True)
+class AdditiveStep:
+    """One row of additive attention: s_i, W s_i, U h_j, e_ij, the weights and the context."""
+
+    s: Array
+    ws: Array
+    uh: Array
+    h: Array
+    scores: Array
+    weights: Array
+    context: Array
+
+
+@dataclass(frozen=True, slots=True)
+class CellSteps:
+    """A recurrent layer over T tokens: its gates, states and candidate by their letter, [T, H] each."""
+
+    cell: str
+    before: dict[str, Array]
+    """the states before the first token [H]"""
+    parts: dict[str, Array]
+    order: list[int]
+    """position of the token read at each step"""
 
 
 class Engine(Protocol):
@@ -130,4 +215,55 @@ class Engine(Protocol):
     def attention(self, source: Sequence[int], target: Sequence[int] | None = None) -> dict[str, Array]:
         """The first model's attention weights [layers, heads, rows, columns] by name, for a source and a forced target;
         empty if it does not attend."""
+        ...
+
+    # looking inside: the first model
+
+    def attention_maps(
+        self, source: Sequence[int], target: Sequence[int] | None = None
+    ) -> dict[str, list[NDArray[np.float32]]]:
+        """The same as `attention`, layer by layer [heads, rows, columns], in the model's own precision."""
+        ...
+
+    def chosen(self, source: Sequence[int] | None, written: Sequence[int], k: int) -> Chosen:
+        """What the decoder chose from when it wrote these tokens."""
+        ...
+
+    def trace(
+        self, source: Sequence[int] | None, request: Request, config: DecodeConfig, *, done: Done = nobody
+    ) -> tuple[list[Hypothesis], list[Node]]:
+        """A beam search, and the tree of what it looked at."""
+        ...
+
+    def values(self, rows: Rows, asked: Asked, *, targets: Rows | None = None) -> Array:
+        """[n]: the value of the asked output for rows of equal length, and words written before it."""
+        ...
+
+    def attribute(
+        self,
+        source: Sequence[int],
+        asked: Asked,
+        *,
+        target: Sequence[int] | None = None,
+        method: Method = "integrated",
+        steps: int = 32,
+    ) -> Attributed:
+        """Gradient times input, or integrated gradients (Sundararajan et al. 2017) from embeddings of zero."""
+        ...
+
+    @property
+    def parts(self) -> dict[str, list[int]]:
+        """What can be looked at step by step, by name: layers and heads of an attention map, or layers and directions
+        of a recurrent network."""
+        ...
+
+    def head_step(
+        self, source: Sequence[int], target: Sequence[int] | None, *, name: str, layer: int, head: int, row: int
+    ) -> HeadStep: ...
+    def additive_step(self, source: Sequence[int], target: Sequence[int] | None, *, row: int) -> AdditiveStep: ...
+    def cell_steps(
+        self, source: Sequence[int], target: Sequence[int] | None, *, name: str, layer: int, way: int
+    ) -> CellSteps: ...
+    def positions(self, n: int) -> tuple[str, Array] | None:
+        """`sinusoidal` or `learned`, and at most n position encodings [n, D]; None without."""
         ...

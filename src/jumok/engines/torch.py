@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,6 +19,7 @@ from jumok.decode.options import DecodeConfig, Hypothesis, Request
 from jumok.decode.search import Ensemble, EnsembleState, follow_one, search
 from jumok.engines import Array, Done, Guessed, Part, Rows, Tags, nobody
 from jumok.engines.branches import continuations
+from jumok.engines.inside import TorchInside
 from jumok.errors import RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models.bert import Bert, BertPretraining
@@ -42,7 +44,7 @@ Batch = TypeVar("Batch")
 Reader = RnnClassifier | RnnTagger | BertClassifier | BertTagger | BertRelation
 
 
-class TorchEngine:
+class TorchEngine(TorchInside):
     """Models of one task and one vocabulary, in evaluation mode, on one device."""
 
     def __init__(self, models: Sequence[Model], tokenizers: Tokenizers, between: Done = nobody) -> None:
@@ -313,6 +315,18 @@ class TorchEngine:
 
     @torch.inference_mode()
     def attention(self, source: Sequence[int], target: Sequence[int] | None = None) -> dict[str, Array]:
+        maps = self._maps(source, target)
+        return {name: torch.cat(layers).double().cpu().numpy() for name, layers in maps.items()}
+
+    @torch.inference_mode()
+    def attention_maps(
+        self, source: Sequence[int], target: Sequence[int] | None = None
+    ) -> dict[str, list[NDArray[np.float32]]]:
+        maps = self._maps(source, target)
+        return {name: [layer[0].float().cpu().numpy() for layer in layers] for name, layers in maps.items()}
+
+    def _maps(self, source: Sequence[int], target: Sequence[int] | None) -> dict[str, list[Tensor]]:
+        """Every layer's attention [1, H, T, S], by name."""
         model = self.models[0]
         if isinstance(model, Transformer):
             return self._transformer_maps(model, source, target)
@@ -320,40 +334,33 @@ class TorchEngine:
             written = torch.tensor([[self.tokenizers.target.pad_id, *(target or ())]], device=self.device)
             read = torch.tensor([list(source)], device=self.device)
             weights = model.alignment(read, torch.ones_like(read, dtype=torch.bool), written)
-            return {} if weights is None else {"cross": weights.double().cpu().numpy()[None]}
+            return {} if weights is None else {"cross": [weights[None]]}
         page = make_page([source], self.tokenizer).to(self.device)
+        maps: list[Tensor] = []
         if isinstance(model, Gpt):
-            maps: list[Tensor] = []
             model(torch.tensor([[self.tokenizer.start_id, *source]], device=self.device), weights=maps)
-            return {"self": _stacked(maps)}
+            return {"self": maps}
         if isinstance(model, RnnClassifier):
-            found = self.focus([source])
-            return {} if found is None else {"pool": found[0][None, None, None]}
+            model(page.ids, page.segments, page.mask, weights=maps)
+            return {"pool": [maps[0][None, None]]} if maps else {}
         bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
         if bert is None:
             return {}
-        maps = []
         bert(page.ids, page.segments, page.mask, weights=maps)
-        return {"self": _stacked(maps)}
+        return {"self": maps}
 
     def _transformer_maps(
         self, model: Transformer, source: Sequence[int], target: Sequence[int] | None
-    ) -> dict[str, Array]:
+    ) -> dict[str, list[Tensor]]:
         read = torch.tensor([list(source)], device=self.device)
         mask, maps = torch.ones_like(read, dtype=torch.bool), AttentionMaps([], [], [])
         memory = model.encode(read, mask, maps=maps)
-        found = {"encoder": _stacked(maps.encoder)}
+        found = {"encoder": maps.encoder}
         if target is not None:
             written = torch.tensor([[self.tokenizers.target.pad_id, *target]], device=self.device)
             model.decode(memory, mask, written, maps=maps)
-            found |= {"decoder": _stacked(maps.decoder), "cross": _stacked(maps.cross)}
+            found |= {"decoder": maps.decoder, "cross": maps.cross}
         return found
-
-
-def _stacked(layers: Sequence[Tensor]) -> Array:
-    """Every layer's [1, H, T, S] as one [layers, H, T, S]."""
-    found: Array = torch.cat(list(layers)).double().cpu().numpy()
-    return found
 
 
 def _directions(model: LanguageModel, read: Tensor, out: Tensor, real: Tensor) -> list[Tensor]:

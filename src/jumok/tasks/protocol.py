@@ -298,15 +298,15 @@ def plain(value: Any) -> dict[str, Any]:
     if isinstance(value, Failure):
         return {"error": adapter(Failure).dump_python(value, mode="json", exclude_none=True)}
     found: dict[str, Any] = adapter(type(value)).dump_python(value, mode="json", exclude_none=True, exclude={"where"})
-    return cast(dict[str, Any], _rounded(found))
+    return cast(dict[str, Any], rounded(found))
 
 
-def _rounded(value: Any) -> Any:
+def rounded(value: Any) -> Any:
     if isinstance(value, float):
         return float(f"{value:.6g}")
     if isinstance(value, list):
-        return [_rounded(one) for one in value]
-    return {key: _rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [rounded(one) for one in value]
+    return {key: rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
 
 
 class TaskKind(ABC):
