@@ -70,6 +70,26 @@ def test_another_word_by_keyboard(visit) -> None:
     page.wait_for_function("before => document.querySelector('.words').innerText !== before", arg=before)
 
 
+def test_a_server_that_dies_loses_nothing_typed(visit) -> None:
+    page = visit(room="use", run="translation", text="the dog", tolerate=["."])
+    page.wait_for_selector("button.word")
+    page.route("**/*", lambda route: route.abort())
+    page.fill("textarea", "the dog runs")
+    page.wait_for_selector(".banner")
+    assert page.input_value("textarea") == "the dog runs"
+    page.unroute("**/*")
+    page.wait_for_selector("button.word >> nth=2")
+
+
+def test_words_that_the_model_is_unsure_of_are_underlined(visit) -> None:
+    page = visit(room="use", run="translation", text="zebra quark the 비 zebra")
+    page.wait_for_selector("button.word")
+    classes = page.eval_on_selector_all(
+        "button.word", "all => all.map((one) => [one.className, getComputedStyle(one).textDecorationLine])"
+    )
+    assert all(("unsure" in kind) == (line == "underline") for kind, line in classes)
+
+
 def test_marks_stand_where_the_words_are(visit) -> None:
     page = visit(room="use", run="tagging", text="\U0001f642 Ab cd Ef")
     page.wait_for_selector("mark")

@@ -58,10 +58,10 @@ const taggers = { known: null };
 
 async function findTaggers() {
   taggers.known = [];
-  const names = (await get("/api/runs")).runs.map((run) => run.name ?? run);
-  for (const name of names) {
-    const facts = await get(`/api/runs/${encodeURIComponent(name)}`).catch(() => ({}));
-    if (facts.task === "tagging") taggers.known.push(name);
+  for (const run of (await get("/api/runs")).runs) {
+    const name = run.name ?? run; // a list that does not tell the task: the run itself does
+    const task = run.task ?? (await get(`/api/runs/${encodeURIComponent(name)}`).catch(() => ({}))).task;
+    if (task === "tagging" && run.usable !== false) taggers.known.push(name);
   }
   redraw();
 }

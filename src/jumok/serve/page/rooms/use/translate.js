@@ -9,7 +9,7 @@ import { Files } from "./files.js";
 import { Box, Copy, Examples, Remarks, keep, kept, percent, places } from "./text.js";
 
 const LINES = 100; // of a box; more are a file
-const UNSURE = [0.3, 0.6, 0.8]; // below these: three grades
+const UNSURE = [0.2, 0.4, 0.6]; // below these: three grades
 const EXAMPLES = {
   "en-ko": ["two hundred thirty-four thousand five hundred six", "nineteen", "one million"],
   de: ["Ein Mann fährt mit dem Fahrrad.", "Zwei Hunde spielen im Schnee.", "Eine Frau liest ein Buch im Park."],
