@@ -385,12 +385,20 @@ _HEAD = {"anyOf": [_NUMBER, {"enum": ["mean", "max"]}]}
 RUN = "/api/runs/{run}"
 ROUTES = (
     Route("GET", f"{RUN}/inside", parts, "What there is to look at inside a model", answer=ANY_OBJECT),
-    Route("POST", f"{RUN}/attention", attention, "All attention maps as thumbnails", body=_body()),
+    Route(
+        "POST",
+        f"{RUN}/attention",
+        attention,
+        "All attention maps as thumbnails",
+        body=_body(),
+        media="application/octet-stream",
+    ),
     Route(
         "POST",
         f"{RUN}/attention/head",
         attention_head,
         "One head's attention, or the mean or maximum of a layer's",
+        media="application/octet-stream",
         body=_body(map={"type": "string"}, layer=_NUMBER, head=_HEAD),
     ),
     Route(
@@ -417,5 +425,5 @@ ROUTES = (
         body=_body(part={"type": "string"}, layer=_NUMBER, head=_NUMBER, row=_NUMBER, full={"type": "boolean"}),
         answer=ANY_OBJECT,
     ),
-    Route("GET", f"{RUN}/positions", positions, "Position encodings as a picture"),
+    Route("GET", f"{RUN}/positions", positions, "Position encodings as a picture", media="application/octet-stream"),
 )
