@@ -32,7 +32,7 @@ let show = () => {};
 /** Which runs there are, and what the chosen one can do. */
 async function look() {
   try {
-    runs.known = (await get("/api/runs")).runs.map((run) => (run.name ? run : { name: run, usable: true }));
+    runs.known = (await get("/api/runs")).runs;
     runs.problem = null;
     await learn(chosen());
   } catch (problem) {
