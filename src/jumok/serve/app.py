@@ -116,14 +116,21 @@ class Server:
         self.access.require_token(request)
 
     async def json(self, request: Request) -> Any:
-        """The body as JSON, read no further than the limit."""
+        return self.parse(await self.body(request))
+
+    async def body(self, request: Request) -> bytes:
+        """The body, read no further than the limit."""
         body = bytearray()
         async for chunk in request.stream():
             body += chunk
             if len(body) > self.limits.body:
                 raise Refusal(413, "serve.body", f"the body has more than {self.limits.body:,} bytes")
+        return bytes(body)
+
+    def parse(self, body: bytes) -> Any:
+        """A body as JSON."""
         try:
-            value = parse_json(bytes(body))
+            value = parse_json(body)
         except ValueError as error:
             raise Refusal(400, "serve.json", f"the body is not JSON: {error}") from error
         if _deeper(value, self.limits.depth):

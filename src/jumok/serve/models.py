@@ -84,6 +84,10 @@ class Models:
             found = {run.name: run for run in below if run.exists} | found
         return [found[name] for name in sorted(found)]
 
+    def loaded(self) -> list[Served]:
+        """Runs that have been loaded, by name."""
+        return [served for _, (served, _) in sorted(self._served.items())]
+
     def names(self) -> list[str]:
         """Names of the runs that can be used."""
         return [run.name for run in self.runs() if run.usable]
