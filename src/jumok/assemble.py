@@ -11,6 +11,7 @@ from torch import Tensor
 
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
+from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine, choose_device
 from jumok.errors import CheckpointError, RecipeError
 from jumok.examples import SPLITS
@@ -97,7 +98,7 @@ class Run:
         weights = self.task.final_weights(self.final_weights(), facts)
         return ModelFolder(self.recipe.model, weights, self.task.tokenizers, {**tree, **asdict(facts)})
 
-    def before(self) -> Any:
+    def before(self, between: Done = nobody) -> Any:
         """A predictor with the initial weights and their own vocabulary; None without init, or if the task does not
         score them."""
         if self.recipe.init is None or not self.recipe.kind.adapts:
@@ -107,7 +108,7 @@ class Run:
         facts = self.task.facts
         model = build_model(self.recipe.model, kind.head(config, facts), **start.tokenizers.sizes)
         begin_with(model, start, start.tokenizers.source)
-        return kind.predictor(TorchEngine([model.eval()], start.tokenizers), start.tokenizers, config, facts)
+        return kind.predictor(TorchEngine([model.eval()], start.tokenizers, between), start.tokenizers, config, facts)
 
 
 def assemble(

@@ -178,7 +178,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     model = run.model_folder()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-    predictor = load(run.folder.path, max_characters=sys.maxsize)
+    predictor = _listening(load(run.folder.path, max_characters=sys.maxsize), done)
     corpora = {split: Corpus[Any](run.recipe.data, split, seed=run.recipe.seed) for split in SPLITS[1:]}
     held_out: dict[str, list[Any]] = {split: list(corpus) for split, corpus in corpora.items()}
     sha256: dict[str, str] = {split: corpus.fingerprint() for split, corpus in corpora.items()}
@@ -188,8 +188,8 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     if found := run.task.calibrated(predictor, held_out["dev"]):
         model = run.model_folder(**found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-        predictor = load(run.folder.path, max_characters=sys.maxsize)
-    before, scores = run.before(), dict[str, Any]()
+        predictor = _listening(load(run.folder.path, max_characters=sys.maxsize), done)
+    before, scores = run.before(done), dict[str, Any]()
     for split, examples in held_out.items():
         if not examples:
             continue
@@ -205,3 +205,9 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     run.folder.finish(run.folder.stored() or {}, scores)
+
+
+def _listening(predictor: Any, done: Done) -> Any:
+    """The predictor, asked before every batch whether to stop, whatever it computes: calibration counts no examples."""
+    predictor.engine.between = done
+    return predictor

@@ -16,6 +16,7 @@ from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError, DataError, InputError, RecipeError, RunError
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
+from jumok.tasks.classification.predictor import Classifier
 from jumok.tasks.translation.predictor import Translator
 from jumok.train.folder import RunFolder
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step
@@ -434,3 +435,21 @@ def test_a_model_that_does_not_fit_into_memory_is_refused_with_numbers(tmp_path:
     assert caught.value.code == "recipe.too_large"
     needed, there = (float(n.replace(",", "")) for n in re.findall(r"([\d,.]+) GiB", caught.value.what))
     assert needed > 16 * 100 * 4 * 2**36 / 2**30 > there > 0
+
+
+def test_a_stop_while_the_model_is_calibrated_is_heard(tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is scored: a temperature is fitted on dev, which may be large."""
+    wanted = parse_recipe(tree("classification", train={"steps": 2}), where="test")
+    believed, asked = Classifier.believed, list[bool]()
+
+    def stopped_meanwhile(self: Classifier, examples: Any, **how: Any) -> Any:
+        asked.append(True)
+        return believed(self, examples, **how)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Classifier, "believed", stopped_meanwhile)
+        patched.setattr("jumok.tasks.classification.task.ClassificationTask.evaluate", lambda *_, **__: {"accuracy": 1})
+        events = list(train(wanted, tmp_path / "run", stop=lambda: bool(asked)))
+    assert (events[-1], len(asked)) == (Finished(2, "interrupted"), 1)
+    assert not Happened(events).of(Scoring)
+    assert again(tmp_path / "run", wanted).scored == ["dev", "test"]

@@ -50,7 +50,7 @@ class TorchEngine(TorchInside):
     def __init__(self, models: Sequence[Model], tokenizers: Tokenizers, between: Done = nobody) -> None:
         """`between` is called before every batch, and may raise to stop."""
         self.models = list(models)
-        self._between = between
+        self.between = between
         self.tokenizers = tokenizers
         self.tokenizer = tokenizers.source
         self.threads: Threads | None = None
@@ -58,7 +58,7 @@ class TorchEngine(TorchInside):
 
     def _each(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         for batch in batches:
-            self._between(0)
+            self.between(0)
             if self.threads is not None:
                 self.threads.look()
             yield batch
