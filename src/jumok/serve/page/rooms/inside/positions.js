@@ -1,0 +1,32 @@
+// Positions: what is added to a word's vector to say where it stands.
+
+import { h } from "../../view.js";
+import { t } from "../../words.js";
+import { packed } from "./data.js";
+import { Pending } from "./pending.js";
+import { Save } from "./save.js";
+import { paint, Picture } from "./scene.js";
+
+export function Positions({ run }) {
+  const found = packed(run, "positions", undefined);
+  if (!found.value) return h(Pending, { found });
+  const { head, body } = found.value;
+  const [rows, columns] = head.size;
+  const size = Math.max(1, Math.min(6, Math.floor(720 / columns)));
+  const values = Float32Array.from(body, (value) => (Math.max(value - 1, 0) / 254) ** 2); // the picture takes the root
+  const scene = {
+    width: columns * size + 60,
+    height: rows * size + 40,
+    shapes: [
+      { kind: "cells", x: 48, y: 8, rows, columns, size, values },
+      { kind: "text", x: 40, y: 14, text: "0", size: 12, anchor: "end", fill: paint("muted") },
+      { kind: "text", x: 40, y: rows * size + 2, text: String(rows - 1), size: 12, anchor: "end", fill: paint("muted") },
+      { kind: "text", x: 48, y: rows * size + 24, text: t("inside.dimensions", { n: columns }), size: 12, fill: paint("muted") },
+    ],
+  };
+  const table = () => Array.from({ length: rows }, (_, r) => [r, ...Array.from(body.subarray(r * columns, (r + 1) * columns), (value) => Number((((value - 128) / 127) * head.peak).toFixed(4)))]);
+  return [
+    h("p", {}, t(`inside.positions.${head.kind}`)),
+    h("section", { class: "panel stack tight" }, h("div", { class: "line spread" }, h("h2", {}, t("inside.tab.positions")), h(Save, { name: `${run.name} positions`, scene: () => scene, rows: table })), h("div", { class: "scroll" }, h(Picture, { key: "positions", scene, label: t("inside.positions.picture", { n: rows, m: columns }) }))),
+  ];
+}
