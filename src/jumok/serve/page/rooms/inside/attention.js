@@ -54,6 +54,8 @@ function Maps({ maps, map }) {
 
 const numberOf = (map, head) => (head === "mean" ? map.heads : head === "max" ? map.heads + 1 : head);
 
+const named = (head) => (typeof head === "number" ? t("inside.head_number", { n: head + 1 }) : t(`inside.${head}_of`));
+
 /** The bytes of a thumbnail. */
 function thumbnail(map, body, layer, head) {
   const [rows, columns] = map.thumbnail;
@@ -101,7 +103,7 @@ function Grid({ map, body, locked }) {
                     type: "button",
                     class: here ? "thumb locked" : "thumb",
                     tabindex: here ? "0" : "-1",
-                    "aria-label": t("inside.cell", { layer: layer + 1, head: String(name(head)) }),
+                    "aria-label": t("inside.cell", { layer: layer + 1, head: named(head) }),
                     onMouseenter: () => look(one),
                     onFocus: () => look(one),
                     onBlur: () => look(null),
@@ -165,7 +167,7 @@ function Large({ run, text, head, body, map, seen }) {
   const [row, column] = [Number(state.row ?? -1), Number(state.column ?? -1)];
   const lines = state.view === "lines" && Math.max(shownAs.rows.labels.length, shownAs.columns.labels.length) <= LINES;
   const scene = (lines ? linesScene : matrixScene)(shownAs, { room, row, column, threshold });
-  const name = typeof seen.head === "number" ? String(seen.head + 1) : t(`inside.${seen.head}`);
+  const name = named(seen.head);
   return h(
     "section",
     { class: "panel stack tight large-head", "aria-label": t("inside.large") },

@@ -1,0 +1,121 @@
+"""The room Inside in a browser: it shows what the server computes, by pointer and by keyboard, and saves it."""
+
+import json
+import re
+
+import pytest
+from page import check_access, check_width, picture
+
+TEXT = "the dog sits here"
+TABS = {
+    "translation": ["Attention", "Choices", "Attribution", "Step by step", "Positions"],
+    "classification": ["Attention", "Attribution", "Step by step"],
+    "tagging": ["Attribution", "Step by step"],
+    "pretraining": ["Attention", "Step by step", "Positions"],
+    "language_model": ["Choices", "Attribution", "Step by step"],
+}
+
+
+@pytest.mark.parametrize("run", TABS)
+def test_every_tab_of_every_task(visit, run):
+    page = visit(run=run, room="inside", text=TEXT)
+    assert page.get_by_role("tab").first.is_visible() or page.get_by_role("tab").first.wait_for() is None
+    assert page.get_by_role("tab").all_inner_texts() == TABS[run]
+    for name in TABS[run]:
+        page.get_by_role("tab", name=name).click()
+        page.locator("#inside-panel .panel").first.wait_for()
+        assert not page.get_by_role("alert").count()
+    check_access(page)
+
+
+def test_the_grid_by_keyboard_and_the_address(visit):
+    page = visit(run="translation", room="inside", text=TEXT, map="encoder")
+    grid = page.get_by_role("grid")
+    cells = grid.get_by_role("button")
+    cells.first.wait_for()
+    assert cells.count() == 4  # two heads, mean, maximum
+    grid.locator("[tabindex='0']").focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    heading = page.locator(".large-head h2")
+    assert heading.inner_text() == "Layer 1, head 1"  # looked at, not yet locked
+    assert "head=" not in page.url
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("head=0"))
+    page.locator("canvas.matrix").focus()
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_url(re.compile("row=0.*column=1|column=1.*row=0"))
+    page.reload()
+    heading.wait_for()
+    assert heading.inner_text() == "Layer 1, head 1"
+    page.get_by_text("the → dog").or_(page.get_by_text(re.compile("→.*: 0"))).first.wait_for()
+
+
+def test_words_and_hidden_tokens(visit):
+    page = visit(run="pretraining", room="inside", text="the dog runs here.")
+    page.get_by_label("Hide special tokens").check()
+    page.get_by_text(re.compile(r"They took \d+ %")).wait_for()
+    page.get_by_role("radio", name="Words").click()
+    page.wait_for_url(re.compile("grain=words"))
+    page.get_by_role("radio", name="Lines").click()
+    page.wait_for_url(re.compile("view=lines"))
+    picture(page, "inside-bert")
+
+
+@pytest.mark.parametrize("kind", ["SVG", "PNG", "CSV"])
+def test_what_is_shown_is_saved(visit, kind):
+    page = visit(run="translation", room="inside", text=TEXT)
+    with page.expect_download() as saved:
+        page.get_by_role("button", name=f"Save as {kind}").click()
+    path = saved.value.path()
+    content = path.read_bytes()
+    assert saved.value.suggested_filename.endswith(kind.lower())
+    begins = {"SVG": b"<svg ", "PNG": b"\x89PNG", "CSV": b"\xef\xbb\xbf"}[kind]
+    assert content.startswith(begins)
+    if kind == "CSV":
+        rows = [line.split(",") for line in content.decode("utf-8-sig").splitlines()]
+        assert all(abs(sum(map(float, row[1:])) - 1) < 0.05 for row in rows[1:])
+
+
+def test_going_on_from_another_token(visit, site):
+    page = visit(run="translation", room="inside", text=TEXT, tab="choices")
+    result = page.locator(".result")
+    result.wait_for()
+    before = result.inner_text()
+    page.locator(".steps > li").first.get_by_role("button").nth(1).click()
+    page.wait_for_url(re.compile("prefix="))
+    page.wait_for_function("text => document.querySelector('.result')?.textContent !== text", arg=before)
+    prefix = int(re.search(r"prefix=(\d+)", page.url).group(1))
+    _, answer = site.ask("POST", "/api/runs/translation/choices", {"example": TEXT, "prefix": [prefix]})
+    assert result.inner_text() == answer["outputs"][0]["text"]
+    page.locator(".tree .node").first.wait_for()
+    page.get_by_role("button", name="Back to the model's own output").click()
+    page.wait_for_function("text => document.querySelector('.result')?.textContent === text", arg=before)
+
+
+@pytest.mark.parametrize("tab", ["attention", "choices", "attribution", "steps", "positions"])
+def test_on_a_phone_in_korean(visit, tab):
+    page = visit(run="translation", room="inside", text=TEXT, tab=tab, lang="ko", phone=True, dark=True)
+    page.locator("#inside-panel .panel").first.wait_for()
+    assert page.locator("h1").inner_text() == "모델의 내부"
+    assert "inside." not in page.locator("main").inner_text()
+    check_width(page)
+    check_access(page)
+
+
+def test_a_hostile_text_is_only_text(visit):
+    text = "<script>alert(1)</script> <img src=x onerror=alert(1)> \u202eabc 👩‍👩‍👧 =1+1"
+    page = visit(run="translation", room="inside", text=text)
+    page.locator("canvas.matrix").wait_for()
+    for name in ("Choices", "Attribution"):
+        page.get_by_role("tab", name=name).click()
+        page.locator("#inside-panel .panel").first.wait_for()
+    assert page.locator("main img, main script").count() == 0
+
+
+def test_a_refusal_is_said(visit):
+    page = visit(run="translation", room="inside", text="a " * 1500, tolerate=[r"422", r"Failed to load"])
+    said = page.get_by_role("alert")
+    said.wait_for()
+    assert "1024" in said.inner_text() or json.dumps("tokens")[1:-1] in said.inner_text()
