@@ -1,7 +1,7 @@
 """Examples that cannot be read or written: training stops at the first, the doctor records them and continues."""
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,13 +21,17 @@ def read_some(read: Callable[..., Iterator[Example]], path: Path) -> Iterator[Ex
 
 def read_each(given: Iterable[Given], read: Callable[[Given], Example], wrong: Wrong) -> Iterator[Example]:
     """Yield the valid examples; errors of the file itself, rather than of one example, are raised."""
-    for one in given:
-        try:
-            example = read(one)
-        except DataError as error:
-            wrong(error)
-        else:
-            yield example
+    try:
+        for one in given:
+            try:
+                example = read(one)
+            except DataError as error:
+                wrong(error)
+            else:
+                yield example
+    finally:
+        if isinstance(given, Generator):
+            given.close()  # the traceback of an error would keep its file open
 
 
 def say_each(examples: Iterable[Given], say: Callable[[Given], Example], wrong: Wrong) -> list[Example]:

@@ -73,6 +73,10 @@ class Reading:
     asked: Asked | None
     """the output that is explained unless another is asked for; None if it cannot be"""
 
+    def plain(self) -> dict[str, Any]:
+        sides = {name: side.plain() for name, side in self.sides.items()}
+        return {"output": self.output, "sides": sides, "labels": self.labels}
+
     def columns(self, name: str) -> tuple[str, str]:
         """The sides of a map's rows and columns."""
         known = {"decoder": ("target", "read"), "cross": ("target", "source"), "pool": ("", "source")}

@@ -373,11 +373,7 @@ class TaskKind(ABC):
     def examine_outputs(
         self, predictor: Any, examples: Sequence[Any], outputs: Sequence[str], result: Mapping[str, Any], split: str
     ) -> list[Finding]:
-        """The doctor's findings on the outputs for labelled examples, worst first.
-
-        `result` is an entry of scores.json, with scores and baselines; messages start with the name of the split, if
-        there is one.
-        """
+        """The doctor's findings on the outputs for labelled examples, worst first; `result` is from scores.json."""
         return []
 
     def meaning(self, config: Mapping[str, Any], facts: Any) -> dict[str, object]:
@@ -394,9 +390,9 @@ class TaskKind(ABC):
         """Read the facts from the key "jumok" of a model's config.json, which has other keys as well."""
         known = {field.name for field in fields(self.facts)}
         found = {key: value for key, value in tree.items() if key in known}
-        what = "the model's config"
         if self.has_labels(tree.get("task", {})) and not found.get("labels"):
             hint = "use a model folder as written by jumok"
             what = f"jumok.labels is missing, which a model for {self.name} needs"
             raise CheckpointError(what, where=where, hint=hint, code="checkpoint.missing_key")
+        what = "the model's config"
         return read_config(self.facts, found, what=what, where=where, path="jumok", error=CheckpointError)

@@ -613,6 +613,17 @@ def test_what_is_marked_can_be_read_back(tmp_path: Path, text: str, cuts: list[i
         assert wrong(read_marked, path).what.startswith("span ")
 
 
+def test_a_kept_error_keeps_no_file_open(write: Write) -> None:
+    path = write([{"text": "a", "spans": 3}, {"text": "b", "spans": []}])
+    error = wrong(read_marked, path)
+    assert error.where == f"{path}:1"
+    assert path.stat().st_ino not in {os.fstat(int(fd)).st_ino for fd in os.listdir("/proc/self/fd") if _is_open(fd)}
+
+
+def _is_open(fd: str) -> bool:
+    return Path(f"/proc/self/fd/{fd}").exists()
+
+
 # real sets
 
 
