@@ -55,7 +55,7 @@ def test_the_grid_by_keyboard_and_the_address(visit):
 def test_words_and_hidden_tokens(visit):
     page = visit(run="pretraining", room="inside", text="the dog runs here.")
     page.get_by_label("Hide special tokens").check()
-    page.get_by_text(re.compile(r"They took \d+ %")).wait_for()
+    page.get_by_text(re.compile(r"They took \d+%")).wait_for()
     page.get_by_role("radio", name="Words").click()
     page.wait_for_url(re.compile("grain=words"))
     page.get_by_role("radio", name="Lines").click()

@@ -32,8 +32,14 @@ export function t(key, values = {}) {
 }
 
 /** A number in the reader's language, with at most so many decimals. */
-export const number = (value, digits = 2) =>
-  new Intl.NumberFormat(current, { maximumFractionDigits: digits }).format(value);
+export const number = (value, digits = 2) => written(value, { maximumFractionDigits: digits });
+
+/** A number with exactly so many decimals, for columns. */
+export const fixed = (value, digits = 2) =>
+  written(value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
+
+const written = (value, how) =>
+  new Intl.NumberFormat(current, { ...how, signDisplay: "negative" }).format(value).replace("-", "−");
 
 /** The name of a language, such as "Korean" or "한국어" of "ko". */
 export function languageName(code) {

@@ -226,7 +226,7 @@ function Controls({ shownAs, how, threshold, lines }) {
     choice("grain", ["pieces", "words"], how.grain),
     few && choice("view", ["matrix", "lines"], lines ? "lines" : "matrix"),
     h("label", { class: "check" }, h("input", { type: "checkbox", checked: how.special, onChange: (event) => go({ special: event.target.checked ? "hidden" : null, row: null, column: null }) }), t("inside.hide_special")),
-    how.special && h("span", { class: "small muted", role: "status" }, t("inside.taken", { share: `${number(100 * shownAs.taken, 0)} %` })),
+    how.special && h("span", { class: "small muted", role: "status" }, t("inside.taken", { share: `${number(100 * shownAs.taken, 0)}%` })),
     h("label", { class: "line small threshold" }, h("span", {}, t("inside.threshold")), h("input", { type: "range", min: "0", max: "0.5", step: "0.01", value: String(threshold), onInput: (event) => go({ threshold: Number(event.target.value) || null }, { replace: true }) }), h("output", { class: "number" }, number(threshold))),
   );
 }

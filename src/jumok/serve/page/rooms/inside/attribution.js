@@ -6,7 +6,7 @@ import { number, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
 import { Save } from "./save.js";
-import { colour, mixed, paint } from "./scene.js";
+import { colour, mixed, paint, Picture } from "./scene.js";
 
 const METHODS = ["occlusion", "gradient", "integrated"];
 
@@ -42,6 +42,7 @@ function Shares({ run, found, method }) {
       h("div", { class: "line spread" }, h("h2", {}, t("inside.shares")), h(Save, { name: `${run.name} ${method}`, scene, rows })),
       h("p", { class: "shaded as-is", dir: "auto" }, words.map((word, i) => h(Word, { key: i, word, value: source[i], most }))),
       read?.some((value) => value) && h("p", { class: "shaded as-is", dir: "auto" }, h("span", { class: "small muted" }, t("inside.written"), " "), before.map((word, i) => (read[i] ? h(Word, { key: i, word, value: read[i], most }) : null))),
+      h("div", { class: "scroll" }, h(Picture, { key: method, scene: scene(), label: t("inside.shares") })),
       h("p", { class: "small muted legend" }, h("span", { class: "against" }, t("inside.against")), h("span", { class: "for" }, t("inside.for"))),
       h("p", { class: "small muted" }, t("inside.log_prob", { value: number(found.value, 3) }), found.gap !== null && found.gap !== undefined && ` ${t("inside.gap", { gap: number(found.gap, 4), from: number(found.baseline, 3) })}`),
       h("details", {}, h("summary", {}, t("inside.as_table")), h("table", {}, h("tbody", {}, words.map((word, i) => h("tr", { key: i }, h("td", {}, word), h("td", { class: "number" }, number(source[i], 3))))))),
@@ -52,7 +53,7 @@ function Shares({ run, found, method }) {
 function Word({ word, value, most }) {
   const share = Math.abs(value) / most;
   const back = mixed(colour("surface"), colour(value < 0 ? "against" : "for"), 0.55 * share);
-  return [h("span", { class: value < 0 ? "share minus" : "share", title: number(value, 3), style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` } }, word), " "];
+  return [h("span", { class: value < 0 && share > 0.05 ? "share minus" : "share", title: number(value, 3), style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` } }, word), " "];
 }
 
 /** Which output is explained: a label, or a written token. */

@@ -2,7 +2,7 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { number, t } from "../../words.js";
+import { fixed, number, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
 import { Save } from "./save.js";
@@ -41,7 +41,7 @@ function StepList({ steps, given, from }) {
       : h(
           "li",
           { key: at, class: "panel" },
-          h("p", { class: "line spread" }, h("strong", {}, shown(step.token)), h("span", { class: "number" }, number(step.probability, 3))),
+          h("p", { class: "line spread" }, h("strong", {}, shown(step.token)), h("span", { class: "number" }, fixed(step.probability, 3))),
           h(
             "ul",
             {},
@@ -51,10 +51,10 @@ function StepList({ steps, given, from }) {
                 { key: one.id },
                 h(
                   "button",
-                  { type: "button", class: one.id === step.id ? "bar chosen" : "bar", "aria-label": t("inside.go_on", { token: shown(one.token), share: number(one.probability, 3) }), onClick: () => from([...before(at), one.id]) },
+                  { type: "button", class: one.id === step.id ? "bar chosen" : "bar", "aria-label": t("inside.go_on", { token: shown(one.token), share: fixed(one.probability, 3) }), onClick: () => from([...before(at), one.id]) },
                   h("span", { class: "fill", style: { width: `${100 * one.probability}%` } }),
                   h("span", { class: "name" }, shown(one.token)),
-                  h("span", { class: "number" }, number(one.probability, 3)),
+                  h("span", { class: "number" }, fixed(one.probability, 3)),
                 ),
               ),
             ),
@@ -75,7 +75,7 @@ function placed(tree, given) {
     const first = line;
     for (const child of below) walk(child, depth + 1);
     if (!below.length) line++;
-    if (i >= 0 && depth > given) places.push({ i, x: depth - 1 - given, y: (first + line - 1) / 2 });
+    if (i >= 0 && depth > given) places.push({ i, x: depth - 1 - given, y: first });
   };
   walk(-1, 0);
   return { places, lines: line, steps: Math.max(...places.map((place) => place.x), 0) + 1 };

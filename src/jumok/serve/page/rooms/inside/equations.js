@@ -8,6 +8,8 @@ const mo = (x) => h("mo", {}, x);
 const sub = (a, b) => h("msub", {}, mi(a), mi(b));
 const row = (...parts) => h("mrow", {}, ...parts);
 const frac = (a, b) => h("mfrac", {}, a, b);
+// Not msqrt: without a mathematical font, browsers leave its sign out.
+const root = (a) => row(mo("√"), h("mrow", { class: "radicand" }, a));
 const of = (name, ...inside) => row(mi(name), mo("("), ...inside, mo(")"));
 
 const linear = (gate) => [sub("W", gate), sub("x", "t"), mo("+"), sub("U", gate), h("msub", {}, mi("h"), row(mi("t"), mo("−"), mi("1"))), mo("+"), sub("b", gate)];
@@ -15,7 +17,7 @@ const gate = (name, by = "σ") => row(mi(name), mo("="), of(by, ...linear(name))
 const before = (x) => h("msub", {}, mi(x), row(mi("t"), mo("−"), mi("1")));
 
 const EQUATIONS = {
-  attention: () => [row(of("Attention", mi("Q"), mo(","), mi("K"), mo(","), mi("V")), mo("="), of("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), h("msqrt", {}, sub("d", "k")))), mi("V"))],
+  attention: () => [row(of("Attention", mi("Q"), mo(","), mi("K"), mo(","), mi("V")), mo("="), of("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), root(sub("d", "k")))), mi("V"))],
   additive: () => [
     row(sub("e", "ij"), mo("="), h("msup", {}, mi("v"), mi("T")), of("tanh", mi("W"), h("msub", {}, mi("s"), row(mi("i"), mo("−"), mi("1"))), mo("+"), mi("U"), sub("h", "j"))),
     row(sub("α", "ij"), mo("="), h("msub", {}, mi("softmax"), mi("j")), mo("("), sub("e", "ij"), mo(")")),

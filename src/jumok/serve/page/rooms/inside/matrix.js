@@ -29,7 +29,7 @@ const cut = (label) => ([...label].length > LONGEST ? `${[...label].slice(0, LON
 export function layout({ rows, columns }, room) {
   const most = Math.max(columns.labels.length, 1);
   const margin = Math.min(7 * Math.max(...rows.labels.map((label) => cut(label).length + 1), 1) + 12, room * 0.3);
-  const size = Math.max(Math.min(Math.floor((room - margin - 8) / most), 30), 1);
+  const size = Math.max(Math.min(Math.floor((room - margin - 8) / most), 40), 1);
   const named = size >= 9;
   const top = named ? 7 * Math.max(...columns.labels.map((label) => cut(label).length), 1) + 14 : 8;
   return { size, left: named ? margin : 8, top, named };

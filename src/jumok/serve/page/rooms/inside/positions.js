@@ -12,13 +12,13 @@ export function Positions({ run }) {
   if (!found.value) return h(Pending, { found });
   const { head, body } = found.value;
   const [rows, columns] = head.size;
-  const size = Math.max(1, Math.min(6, Math.floor(720 / columns)));
-  const values = Float32Array.from(body, (value) => (Math.max(value - 1, 0) / 254) ** 2); // the picture takes the root
+  const size = Math.max(1, Math.min(6, Math.floor(960 / columns)));
+  const values = Float32Array.from(body, (value) => (value - 128) / 127);
   const scene = {
     width: columns * size + 60,
     height: rows * size + 40,
     shapes: [
-      { kind: "cells", x: 48, y: 8, rows, columns, size, values },
+      { kind: "cells", x: 48, y: 8, rows, columns, size, values, signed: true },
       { kind: "text", x: 40, y: 14, text: "0", size: 12, anchor: "end", fill: paint("muted") },
       { kind: "text", x: 40, y: rows * size + 2, text: String(rows - 1), size: 12, anchor: "end", fill: paint("muted") },
       { kind: "text", x: 48, y: rows * size + 24, text: t("inside.dimensions", { n: columns }), size: 12, fill: paint("muted") },

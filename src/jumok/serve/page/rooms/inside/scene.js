@@ -1,7 +1,8 @@
 // A picture as a list of shapes, drawn on a canvas, as SVG in the page, or as a file: the same everywhere.
 //
 //   { width, height, shapes: [{ kind: "rect" | "text" | "line" | "cells", … }] }
-//   cells: { x, y, columns, rows, size, values (0 to 1, row by row) }: colours from paper to heat
+//   cells: { x, y, columns, rows, size, values (0 to 1, row by row) }: colours from paper to heat; with `signed`, values
+//   from -1 to 1 between the colours of against and for
 
 import { h } from "../../view.js";
 
@@ -22,6 +23,17 @@ export const paint = (name) => css(colour(name));
 export const mixed = (a, b, share) => a.map((from, i) => from + (b[i] - from) * share);
 
 const FONT = "system-ui, 'Noto Sans', 'Noto Sans KR', 'NanumGothic', sans-serif";
+
+/** The colour of a cell's value. */
+function shades({ signed }) {
+  const paper = colour("surface");
+  if (signed) {
+    const [against, forIt] = [colour("against"), colour("for")];
+    return (value) => mixed(paper, value < 0 ? against : forIt, Math.min(Math.abs(value), 1));
+  }
+  const heat = colour("heat");
+  return (value) => mixed(paper, heat, Math.min(Math.sqrt(value), 1)); // the root: small weights stay visible
+}
 
 export function drawOn(canvas, scene, scale = devicePixelRatio || 1) {
   canvas.width = Math.ceil(scene.width * scale);
@@ -73,12 +85,8 @@ const DRAW = {
   },
   cells(pen, s) {
     const image = new ImageData(s.columns, s.rows);
-    const [low, high] = [colour("surface"), colour("heat")];
-    for (let i = 0; i < s.values.length; i++) {
-      const value = Math.min(Math.sqrt(s.values[i]), 1); // small weights stay visible
-      for (let c = 0; c < 3; c++) image.data[4 * i + c] = low[c] + (high[c] - low[c]) * value;
-      image.data[4 * i + 3] = 255;
-    }
+    const shade = shades(s);
+    s.values.forEach((value, i) => image.data.set([...shade(value), 255], 4 * i));
     const small = document.createElement("canvas");
     small.width = s.columns;
     small.height = s.rows;
@@ -110,13 +118,12 @@ const SVG = {
     return `<path d="M${tenth(s.x1)} ${tenth(s.y1)}${to}${tenth(s.x2)} ${tenth(s.y2)}" fill="none" stroke="${s.stroke}" stroke-width="${s.thick ?? 1}" opacity="${s.opacity ?? 1}"/>`;
   },
   cells: (s) => {
-    const [low, high] = [colour("surface"), colour("heat")];
+    const shade = shades(s);
     const found = [];
     s.values.forEach((value, i) => {
-      const share = Math.min(Math.sqrt(value), 1);
-      if (share < 0.06) return; // as pale as the paper
+      if (Math.abs(value) < 0.0036) return; // as pale as the paper
       const [x, y] = [s.x + (i % s.columns) * s.size, s.y + Math.floor(i / s.columns) * s.size];
-      found.push(`<rect x="${tenth(x)}" y="${tenth(y)}" width="${s.size}" height="${s.size}" fill="${css(mixed(low, high, share))}"/>`);
+      found.push(`<rect x="${tenth(x)}" y="${tenth(y)}" width="${s.size}" height="${s.size}" fill="${css(shade(value))}"/>`);
     });
     return found;
   },

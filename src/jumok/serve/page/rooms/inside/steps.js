@@ -2,7 +2,7 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { number, t } from "../../words.js";
+import { fixed, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Equation } from "./equations.js";
 import { Pending } from "./pending.js";
@@ -32,7 +32,15 @@ export function Steps({ run, text, parts }) {
   ];
 }
 
-const vector = ({ first, norm }) => [h("span", { class: "mono vector" }, `[${first.map((x) => number(x, 2)).join("  ")} …]`), h("span", { class: "small muted" }, ` ‖·‖ ${number(norm, 2)}`)];
+const SEEN = 4; // dimensions of a vector in a table
+
+const vector = ({ first, norm }, seen = first.length) => {
+  const numbers = first.slice(0, seen).map((x) => fixed(x).padStart(6));
+  return [
+    h("span", { class: "mono vector" }, `[${numbers.join(" ")} …]`),
+    h("span", { class: "small muted vector" }, ` ‖·‖ ${fixed(norm)}`),
+  ];
+};
 
 function Rows({ side, row, read }) {
   return h("div", { class: "line tokens", role: "group", "aria-label": t("inside.row") }, h("span", { class: "label" }, t("inside.row")), side.tokens.map((token, i) => h("button", { key: i, type: "button", class: "chip", "aria-pressed": String(i === row), onClick: () => go({ row: String(i) }) }, shown(token))), read);
@@ -57,7 +65,7 @@ function Head({ run, part, row, found }) {
       h(
         "table",
         { class: "numbers" },
-        h("thead", {}, h("tr", {}, h("th", {}, t("inside.token")), h("th", {}, additive ? "U h" : "k"), h("th", { class: "number" }, additive ? "e" : "q·k"), !additive && h("th", { class: "number" }, `/ √${found.width}`), h("th", { class: "number" }, "softmax"), h("th", {}, additive ? "h" : "v"))),
+        h("thead", {}, h("tr", {}, h("th", {}, t("inside.token")), h("th", { class: "number" }, additive ? "e" : "q·k"), !additive && h("th", { class: "number" }, `÷ √${found.width}`), h("th", { class: "number" }, "softmax"), h("th", {}, additive ? "U h" : "k"), h("th", {}, additive ? "h" : "v"))),
         h(
           "tbody",
           {},
@@ -66,11 +74,11 @@ function Head({ run, part, row, found }) {
               "tr",
               { key: j, class: allowed(j) ? "" : "masked" },
               h("th", { scope: "row" }, shown(token)),
-              h("td", {}, vector((additive ? found.uh : found.k)[j])),
-              h("td", { class: "number" }, number(found.scores[j], 2)),
-              !additive && h("td", { class: "number" }, allowed(j) ? number(found.scaled[j], 2) : t("inside.masked")),
-              h("td", { class: "number" }, h("strong", {}, number(found.weights[j], 3))),
-              h("td", {}, vector((additive ? found.h : found.v)[j])),
+              h("td", { class: "number" }, fixed(found.scores[j])),
+              !additive && h("td", { class: "number" }, allowed(j) ? fixed(found.scaled[j]) : t("inside.masked")),
+              h("td", { class: "number weight" }, h(Weight, { value: found.weights[j] })),
+              h("td", {}, vector((additive ? found.uh : found.k)[j], SEEN)),
+              h("td", {}, vector((additive ? found.h : found.v)[j], SEEN)),
             ),
           ),
         ),
@@ -81,6 +89,11 @@ function Head({ run, part, row, found }) {
   );
 }
 
+/** A weight as a number on a bar. */
+function Weight({ value }) {
+  return [h("span", { class: "fill", style: { width: `${100 * value}%` } }), h("strong", {}, fixed(value, 3))];
+}
+
 function weightScene(order, found) {
   return {
     width: 420,
@@ -88,7 +101,7 @@ function weightScene(order, found) {
     shapes: order.flatMap(([token, j]) => [
       { kind: "text", x: 120, y: 8 + (j + 0.5) * 22, text: shown(token), size: 13, anchor: "end", fill: paint("ink") },
       { kind: "rect", x: 128, y: 11 + j * 22, w: 220 * found.weights[j], h: 16, fill: paint("heat") },
-      { kind: "text", x: 412, y: 8 + (j + 0.5) * 22, text: number(found.weights[j], 3), size: 12, anchor: "end", fill: paint("muted") },
+      { kind: "text", x: 412, y: 8 + (j + 0.5) * 22, text: fixed(found.weights[j], 3), size: 12, anchor: "end", fill: paint("muted") },
     ]),
   };
 }

@@ -37,9 +37,9 @@ export function places(text) {
 }
 
 export function percent(p) {
-  if (p > 0 && p < 0.001) return `< ${number(0.1, 1)} %`;
-  if (p < 1 && p > 0.999) return `> ${number(99.9, 1)} %`;
-  return `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)} %`;
+  if (p > 0 && p < 0.001) return `< ${number(0.1, 1)}%`;
+  if (p < 1 && p > 0.999) return `> ${number(99.9, 1)}%`;
+  return `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)}%`;
 }
 
 /** A box to type in. */

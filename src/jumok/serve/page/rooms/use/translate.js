@@ -45,7 +45,12 @@ export function Translate({ run }) {
           { class: `panel output as-is ${found.waiting ? "waiting" : ""}`, lang: run.target, dir: "auto", "aria-live": "polite", "aria-busy": Boolean(found.waiting) },
           text ? outputs.map((output, i) => h(Line, { key: i, run, source: asked[i], output, original: found.answer[i], line: i })) : h("p", { class: "muted" }, t("use.translate.empty")),
         ),
-        h("div", { class: "line" }, h(Copy, { text: text ? whole : "" }), outputs.some((o) => unsureWords(o)) && h("span", { class: "small muted" }, t("use.translate.unsure_key"))),
+        h(
+          "div",
+          { class: "line" },
+          h(Copy, { text: text ? whole : "" }),
+          outputs.length > 0 && h("span", { class: "small muted" }, t("use.translate.click_hint"), " ", outputs.some(unsureWords) && t("use.translate.unsure_key")),
+        ),
         h(Remarks, { desk: found, output: outputs.find((output) => output.error || output.notes?.length) }),
       ),
     ),
