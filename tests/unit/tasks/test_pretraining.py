@@ -356,7 +356,8 @@ def test_whether_one_text_follows_another(encoder: Encoder) -> None:
     assert plain(answer) == {"text": answer.text, "candidates": [], "follows": follows, "notes": []}
     assert plain(replace(answer, follows=0.0))["follows"] == 0.0
     pair = Text("the dog sleeps.", "the dog runs.")
-    assert encoder.predict([pair, {"text": pair.text, "pair": pair.pair}]) == [answer, answer]
+    both = encoder.predict([pair, {"text": pair.text, "pair": pair.pair}])
+    assert [plain(one) for one in both] == [plain(answer)] * 2  # up to the digits that depend on the batch
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
