@@ -7,7 +7,7 @@ FONTS := $(VENV)/.fonts
 BROWSER := $(VENV)/.browser
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test check fast system faults format bench golden docs clean
+.PHONY: help install demo test check fast system faults format bench golden docs pictures clean
 
 help: ## This help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
@@ -79,6 +79,10 @@ golden: install ## Write the golden losses anew; look at the difference before y
 
 docs: install ## Write the generated pages anew
 	$(BIN)/python docs/generate.py
+
+pictures: install ## Take the pictures of the page anew, from a fresh demo
+	$(BIN)/jumok demo --exit --no-browser --out runs/pictured
+	JUMOK_DEMO=runs/pictured JUMOK_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/system/test_page_pictures.py
 
 clean: ## Remove what the other targets made, runs excepted
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -29,9 +29,10 @@ def trained(monkeypatch, reversed_run):
 
 def test_the_page_is_there_while_it_trains_and_gone_after(trained, reversed_run, capfd):
     demo.demo(out=reversed_run, port=0, browser=True, leave=True)
-    learning, runs, using = trained
+    learning, runs, using, looking = trained
     assert learning.endswith(f"/#room=training&run={reversed_run.name}")
     assert using.endswith(f"/#room=use&run={reversed_run.name}")
+    assert looking.endswith(f"/#room=inside&run={reversed_run.name}&text=1+2+3+4")
     assert reversed_run.name in json.dumps(runs)
     said = capfd.readouterr().err
     assert "1 2 3 4 → 4 3 2 1" in said

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 from typing import IO, Annotated
+from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 
 import typer
@@ -40,6 +41,8 @@ def demo(
             return
         _check(address, out)
         _show(f"{address}/#room=use&run={out.name}", browser=False)
+        looking = urlencode({"room": "inside", "run": out.name, "text": TEXT})
+        _show(f"{address}/#{looking}", browser=browser and stays)
         if stays:
             talk.print("Ctrl-C ends the demo.")
             _until_interrupted()
