@@ -1,6 +1,6 @@
 """Search options, requests and results; the search itself is in search.py."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import Annotated, Literal
@@ -60,12 +60,19 @@ class Request:
     max_len: int
     prefix: Sequence[int] = ()
     seed: int = 0
+    watch: Callable[[int, float], bool] | None = None
+    """greedy search and sampling: gets each token after the prefix as soon as it is chosen, the end token too, and its
+    log-probability; True ends the text there"""
 
     def forced(self, t: int, eos_id: int) -> int:
         """The only token allowed at step t: the prefix's, or the end once `max_len` is reached."""
         if t < len(self.prefix):
             return self.prefix[t]
         return eos_id if t >= self.max_len else NO_TOKEN
+
+    def heard(self, t: int, token: int, log_prob: float) -> bool:
+        """Whether whoever watches ends the text with this token."""
+        return self.watch is not None and t >= len(self.prefix) and self.watch(token, log_prob)
 
 
 @dataclass(frozen=True, slots=True)

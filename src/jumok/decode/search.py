@@ -93,14 +93,17 @@ def follow(
         forced = torch.tensor([requests[i].forced(t, eos_id) for i in alive], device=decoder.device)
         tokens = torch.where(forced == NO_TOKEN, choose(log_probs, alive), forced)
         gains = log_probs.gather(1, tokens[:, None])[:, 0].tolist()
-        for i, token, gain in zip(alive, tokens.tolist(), gains, strict=True):
+        unfinished = []
+        for row, (i, token, gain) in enumerate(zip(alive, tokens.tolist(), gains, strict=True)):
             log_prob[i] += gain
             if token != eos_id:
                 ids[i].append(token)
-        unfinished = (tokens != eos_id).nonzero()[:, 0]
+            if not requests[i].heard(t, token, gain) and token != eos_id:
+                unfinished.append(row)
         if len(unfinished) < len(alive):
-            alive = [alive[row] for row in unfinished.tolist()]
-            tokens, state = tokens[unfinished], state.select(unfinished)
+            alive = [alive[row] for row in unfinished]
+            rows = torch.tensor(unfinished, dtype=torch.long, device=decoder.device)
+            tokens, state = tokens[rows], state.select(rows)
         t += 1
     return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
 

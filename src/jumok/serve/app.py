@@ -51,6 +51,8 @@ class Route:
     """JSON schema of a 200"""
     media: str = "application/json"
     """type of a 200"""
+    streams: bool = False
+    """answers with server-sent events if the body asks for them"""
     errors: ErrorShape = OWN
     open: bool = False
     """answered without the API key, or the handler asks for it itself"""
@@ -168,33 +170,39 @@ class Server:
 
     async def compute(self, request: Request, jobs: Sequence[Job]) -> None:
         """Have the compute thread answer the jobs; nothing goes on if the client goes."""
+        self.submit(jobs)
+        outputs = [asyncio.wrap_future(job.output) for job in jobs]
+        waiting: asyncio.Future[Any] = asyncio.gather(*outputs, return_exceptions=True)
+        try:
+            await self.wait(request, waiting)
+            if any(isinstance(result, BaseException) for result in waiting.result()):
+                raise Refusal(500, "serve.failed", "the model failed on this request")
+        finally:
+            for job in jobs:
+                if not job.output.done():
+                    job.abandon()
+            waiting.cancel()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
         if self.draining:
             raise Refusal(503, "serve.draining", "the server is shutting down", seconds=5)
         try:
             self.queue.submit(jobs)
         except Busy as busy:
             raise Refusal(429, "serve.busy", "too much is waiting", seconds=busy.seconds) from busy
-        await self._wait(request, jobs)
 
-    async def _wait(self, request: Request, jobs: Sequence[Job]) -> None:
+    async def wait(self, request: Request, waiting: "asyncio.Future[Any]") -> None:
+        """Until it is there, unless the client goes before, or it takes too long."""
         gone: asyncio.Future[Any] = asyncio.ensure_future(_disconnected(request))
-        outputs = [asyncio.wrap_future(job.output) for job in jobs]
-        waiting: asyncio.Future[Any] = asyncio.gather(*outputs, return_exceptions=True)
         try:
             await asyncio.wait({gone, waiting}, timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED)
-            if waiting.done():
-                if any(isinstance(result, BaseException) for result in waiting.result()):
-                    raise Refusal(500, "serve.failed", "the model failed on this request")
-                return
-            if gone.done():
-                raise Refusal(499, "serve.gone", "the client has gone")
-            raise Refusal(504, "serve.timeout", f"no answer within {self.limits.seconds:g} seconds")
         finally:
             gone.cancel()
-            for job in jobs:
-                if not job.output.done():
-                    job.abandon()
-            waiting.cancel()
+        if waiting.done():
+            return
+        if gone.done():
+            raise Refusal(499, "serve.gone", "the client has gone")
+        raise Refusal(504, "serve.timeout", f"no answer within {self.limits.seconds:g} seconds")
 
 
 async def _disconnected(request: Request) -> None:
@@ -239,14 +247,15 @@ def document(routes: Sequence[Route]) -> dict[str, Any]:
     for route in routes:
         errors = {"description": "an error", "content": {"application/json": {"schema": route.errors.schema}}}
         schema = route.answer or {"type": "string"}
-        answer = {"description": route.summary, "content": {route.media: {"schema": schema}}}
+        content = {route.media: {"schema": schema}} | ({"text/event-stream": {}} if route.streams else {})
+        answer = {"description": route.summary, "content": content}
         operation: dict[str, Any] = {"summary": route.summary, "responses": {"200": answer, "default": errors}}
         names = [name for name, _ in PARAMETER.findall(route.path)]
         operation["parameters"] = [
             {"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names
         ]
         if route.body is not None:
-            content = {"application/json": {"schema": route.body}}
-            operation["requestBody"] = {"required": True, "content": content}
+            asked = {"application/json": {"schema": route.body}}
+            operation["requestBody"] = {"required": True, "content": asked}
         paths.setdefault(PARAMETER.sub(r"{\1}", route.path), {})[route.method.lower()] = operation
     return {"openapi": "3.1.0", "info": {"title": "jumok", "version": __version__}, "paths": paths}

@@ -170,6 +170,7 @@ class Queue:
                 job.output.set_result(output)
         except BaseException as error:
             self.counts.failed_batches += not isinstance(error, Abandoned)
+            self.counts.abandoned += len(batch) * isinstance(error, Abandoned)
             for job in batch:
                 job.output.set_exception(error)
         finally:

@@ -87,6 +87,10 @@ class Generator(Predictor[Text, Generated]):
         end = min(len(prefix) + options.max_extra, room)
         return Request(source_len=0, max_len=end, prefix=prefix, seed=options.seed)
 
+    def begin(self, example: Text, options: DecodeConfig) -> tuple[None, Request]:
+        """What the engine searches with for this text: no source, and the request."""
+        return None, self.encode(example, options)
+
     def answer(
         self, examples: Sequence[Text], read: Sequence[Request], options: DecodeConfig, done: Done
     ) -> Iterator[Generated]:

@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from pydantic import Field
 
 from jumok import html
 from jumok.config import Count
@@ -49,6 +50,8 @@ class Candidate:
     """the token"""
     score: float
     """its probability"""
+    id: Annotated[int, Field(exclude=True)] = field(default=-1, repr=False)
+    """the token's number in the vocabulary"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ class Encoder(Predictor[Text, Encoded]):
     def _best(self, probabilities: Array, top_k: int) -> list[Candidate]:
         best = np.argsort(-probabilities, kind="stable")[:top_k]
         pieces = self.tokenizer.pieces(best.tolist())
-        return [Candidate(piece, float(probabilities[i])) for piece, i in zip(pieces, best, strict=True)]
+        return [Candidate(piece, float(probabilities[i]), int(i)) for piece, i in zip(pieces, best, strict=True)]
 
     def _followed(self, texts: Sequence[Asked], done: Done) -> Iterator[Encoded]:
         for some in in_chunks(texts, PIECES_TOGETHER, weight=lambda asked: len(asked.rows[0])):

@@ -143,6 +143,11 @@ class Translator(Predictor[Pair, Translation]):
             ]
             yield replace(self._looked_at(example, encoded, best, options), alternatives=others)
 
+    def begin(self, example: Pair, options: TranslateOptions) -> tuple[list[int], Request]:
+        """What the engine searches with for this text: its tokens, and the request."""
+        encoded = self.encode(example, options)
+        return encoded.source, _request(self.engine, encoded.source, options, encoded.prefix)
+
     def _looked_at(
         self, example: Pair, encoded: Encoded, output: Translation, options: TranslateOptions
     ) -> Translation:
@@ -294,18 +299,15 @@ def translate(
     engine: Engine, sources: Rows, config: DecodeConfig, *, prefixes: Rows | None = None, done: Done = nobody
 ) -> list[list[Hypothesis]]:
     """The hypotheses for each source (ids with their end token)."""
-    room = sys.maxsize if engine.longest is None else engine.longest
-    requests = [
-        Request(
-            source_len=len(source),
-            # The start token takes a position, too, so the forced end takes the last one.
-            max_len=min(len(source) + config.max_extra, room - 1),
-            prefix=prefixes[i] if prefixes else (),
-            seed=_sentence_seed(source, config.seed),
-        )
-        for i, source in enumerate(sources)
-    ]
+    requests = [_request(engine, source, config, prefixes[i] if prefixes else ()) for i, source in enumerate(sources)]
     return engine.search(sources, requests, config, done=done)
+
+
+def _request(engine: Engine, source: Sequence[int], config: DecodeConfig, prefix: Sequence[int]) -> Request:
+    room = sys.maxsize if engine.longest is None else engine.longest
+    # The start token takes a position, too, so the forced end takes the last one.
+    most = min(len(source) + config.max_extra, room - 1)
+    return Request(len(source), most, prefix, _sentence_seed(source, config.seed))
 
 
 def _sentence_seed(source: Sequence[int], seed: int) -> int:
