@@ -153,6 +153,10 @@ def plain(n, seed):
     return f"{LINE}\n" * n
 
 
+def korean(n, seed):
+    return "나는 오늘 학교에 간다\n고양이가 밥을 먹는다\n비가 오는 날에 우산을 쓴다\n" * (n // 3)
+
+
 def paired_lines(n, seed):
     """Words, and the same words from the last to the first."""
 
@@ -265,8 +269,24 @@ TASKS = {
         "train": {"steps": 80, "batch_tokens": 128, "metric": "bits_per_byte"},
         "decode": {"method": "greedy", "max_extra": 20},
     },
+    "korean": {  # hardly trained: it writes whole and broken syllables, and seldom ends
+        "task": {"kind": "language_model"},
+        "data": ("text", korean),
+        "tokenizer": {"kind": "byte_bpe", "vocab_size": 280},
+        "model": {"kind": "gpt", "d_model": 32, "d_ff": 64, "n_heads": 2, "n_layers": 2, "max_len": 1024},
+        "train": {"steps": 20, "batch_tokens": 256, "metric": "bits_per_byte"},
+        "decode": {"method": "sample", "max_extra": 30},
+    },
+    "chat": {  # replies in the language in which it is spoken to
+        "task": {"kind": "translation"},
+        "data": ("parallel", paired_lines, {"source": "en", "target": "en"}),
+        "tokenizer": WORD,
+        "model": {"kind": "transformer", "d_model": 32, "d_ff": 64, "n_heads": 2, "n_layers": 1},
+        "train": {"steps": 60, "batch_tokens": 512, "metric": "exact_match"},
+    },
 }
-SUFFIXES = {"marked": ".jsonl", "relation": ".jsonl", "answering": ".json", "choice": ".jsonl", "translation": ".tsv"}
+SUFFIXES = {"marked": ".jsonl", "relation": ".jsonl", "answering": ".json", "choice": ".jsonl"}
+SUFFIXES |= {"translation": ".tsv", "chat": ".tsv"}
 
 
 @pytest.fixture(scope="session")
