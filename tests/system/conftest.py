@@ -120,6 +120,7 @@ def site(jumok, runs, reversed_run, tmp_path_factory):
     for task in SITE:
         shutil.copytree(runs(task).folder, folder / task)
     found = Served(jumok, "--runs", folder)
+    found.folder = folder
     yield found
     assert found.stop() == 0
 

@@ -47,8 +47,9 @@ FINISH: dict[Finish | None, str] = {"end": "eos_token", "stop": "stop_sequence",
 
 def _error(refusal: Refusal) -> dict[str, Any]:
     status = ERRORS.status(refusal)
-    kind = "overloaded" if status == 429 else "validation" if status < 500 else "generation"
-    return {"error": f"{refusal.what} ({refusal.hint})" if refusal.hint else refusal.what, "error_type": kind}
+    kind = {400: "validation", 429: "overloaded"}.get(status, "generation" if status >= 500 else "")
+    said = f"{refusal.what} ({refusal.hint})" if refusal.hint else refusal.what
+    return {"error": said} | ({"error_type": kind} if kind else {})
 
 
 TEXT = {"type": "string"}

@@ -26,7 +26,7 @@ from jumok.text.tokenizer import Tokenizer
 
 MOST_TOKENS = 1024
 """of one text"""
-ENDING = 10.0
+ENDING = 5.0
 """seconds that a stream may go on when the server is asked to stop"""
 Writer = Generator | Translator
 Finish = Literal["end", "length", "stop"]
