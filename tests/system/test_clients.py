@@ -112,7 +112,7 @@ def test_hugging_face_asks_every_task(hugging_face, runs) -> None:
     with hugging_face("chat") as chat:
         parts = chat.chat_completion(messages, stream=True)
         assert "".join(part.choices[0].delta.content or "" for part in parts) == reply.choices[0].message.content
-    assert hugging_face("chat").health_check()
+    assert InferenceClient(hugging_face("chat").model, provider="hf-inference").health_check()
 
 
 def test_hugging_face_generates_and_streams(hugging_face) -> None:

@@ -26,6 +26,8 @@ from jumok.text.tokenizer import Tokenizer
 
 MOST_TOKENS = 1024
 """of one text"""
+CONTEXT = 32
+"""tokens that the next one is decoded with"""
 ENDING = 5.0
 """seconds that a stream may go on when the server is asked to stop"""
 Writer = Generator | Translator
@@ -79,7 +81,7 @@ class Writing:
         self.written = 0
         self.heard: Callable[[Piece], None] = lambda piece: None
         self.unwanted: Callable[[], bool] = lambda: False
-        self._ids = list(request.prefix)
+        self._ids = list(request.prefix[-CONTEXT:])
         self._decoded = self.tokenizer.decode(self._ids)
         self._known = 0
 
@@ -107,6 +109,9 @@ class Writing:
         now, text = self.tokenizer.decode(self._ids), ""
         if finish or (now.startswith(self._decoded) and not now.endswith("\ufffd")):  # else a character is incomplete
             text, self._decoded = now[len(self._decoded) :], now
+            if len(self._ids) > 4 * CONTEXT:  # or each token would take longer than the one before
+                self._ids = self._ids[-CONTEXT:]
+                self._decoded = self.tokenizer.decode(self._ids)
         self.text += text
         stopped = [at for stop in self.stops if (at := self.text.find(stop)) >= 0]
         if stopped:
