@@ -8,13 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from jumok.score.classification import Bin
+from jumok.score.confusion import Confusion
 from jumok.score.significance import Comparison, Score
 from jumok.tasks import TASKS
 from jumok.tasks.protocol import Failure, Note, Predictor, TaskKind, adapter
 from pages.fields import field_docs
 
 RECORDED = Path(__file__).parents[1] / "examples" / "outputs.json"
-SHARED = (Note, Failure, Score, Comparison)
+SHARED = (Note, Failure, Score, Confusion, Bin, Comparison)
 """classes that are explained once, for all tasks"""
 PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 

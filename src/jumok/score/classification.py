@@ -1,7 +1,9 @@
 """Accuracy, F1, Matthews correlation and calibration of classifiers."""
 
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from math import sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,12 +65,42 @@ def mcc_from(statistics: Values) -> Values:
     return 100 * correlation
 
 
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Predictions of like confidence, and how many of them are right: `reliability` of a split in scores.json."""
+
+    above: float
+    """the bin begins above this confidence"""
+    up_to: float
+    """and ends with this one"""
+    n: int
+    """number of predictions"""
+    confidence: float
+    """their mean confidence"""
+    accuracy: float
+    """the share that is right"""
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON values, rounded to four decimals."""
+        return {key: round(value, 4) for key, value in asdict(self).items()}
+
+
+def reliability(confidence: Sequence[float], right: Sequence[bool], *, bins: int = 10) -> list[Bin]:
+    """Predictions by confidence, in bins of equal width (Guo et al. 2017, Eqs. 1-2); empty bins are left out."""
+    sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
+    edges = np.linspace(0, 1, bins + 1)
+    bin_of = np.searchsorted(edges[1:-1], sure)
+    members = [(b, bin_of == b) for b in np.unique(bin_of).tolist()]
+    return [
+        Bin(float(edges[b]), float(edges[b + 1]), int(m.sum()), float(sure[m].mean()), float(hit[m].mean()))
+        for b, m in members
+    ]
+
+
 def calibration_error(confidence: Sequence[float], right: Sequence[bool], *, bins: int = 10) -> float:
     """Expected calibration error in per cent: mean gap between confidence and accuracy (Guo et al. 2017, Eq. 3)."""
-    sure, hit = np.asarray(confidence, dtype=np.float64), np.asarray(right, dtype=np.float64)
-    bin_of = np.minimum((sure * bins).astype(int), bins - 1)
-    gaps = [abs(hit[bin_of == b].mean() - sure[bin_of == b].mean()) * (bin_of == b).mean() for b in np.unique(bin_of)]
-    return 100 * float(np.sum(gaps))
+    found = reliability(confidence, right, bins=bins)
+    return 100 * sum(abs(b.accuracy - b.confidence) * b.n for b in found) / max(len(confidence), 1)
 
 
 def softmax(logits: ArrayLike, temperature: float = 1.0) -> Values:

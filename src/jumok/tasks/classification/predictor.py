@@ -1,7 +1,7 @@
 """Classify: a text or a pair of texts in; a class, several labels or a number out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +11,12 @@ from jumok import html
 from jumok.engines import Array, Done, Engine, nobody
 from jumok.errors import DataError, InputError
 from jumok.examples.labelled import Labelled
-from jumok.score.classification import calibration_error, perplexity_of
+from jumok.score.classification import calibration_error, perplexity_of, reliability
+from jumok.score.confusion import confusion
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import ClassificationFacts
 from jumok.tasks.protocol import Attention, Measured, Note, Predictor, answered, plain
-from jumok.tasks.targets import Classes, Numbers, Targets
+from jumok.tasks.targets import FEW_LABELS, Classes, Numbers, Targets
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -165,8 +166,13 @@ class Classifier(Predictor[Labelled, Classified]):
         gold = self.targets.gold(examples)
         believed = self.believed(examples, done=done)
         metrics = self.targets.metrics(self.targets.decided(believed), gold, by_label=True)
-        more = {}
+        more: dict[str, Any] = {}
+        if isinstance(self.targets, Classes) and len(self.labels) <= FEW_LABELS:
+            decided = self.targets.decided(believed)
+            more["confusion"] = asdict(confusion(decided.tolist(), gold.tolist(), labels=self.labels))
         if not isinstance(self.targets, Numbers):
+            found = reliability(*(each.tolist() for each in self.targets.surety(believed, gold)))
+            more["reliability"] = [each.plain() for each in found]
             calibrated = {"calibration_error": believed}
             if self.facts.temperature != 1.0:
                 calibrated["calibration_error_before"] = self.targets.heated(believed, 1 / self.facts.temperature)

@@ -1,7 +1,7 @@
 """Predict the relation between two entities of a text or, with taggers that find them, all relations of raw texts."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
 
@@ -12,6 +12,7 @@ from jumok.engines import Array, Done, Engine, nobody
 from jumok.errors import InputError
 from jumok.examples.relations import Related
 from jumok.score.classification import perplexity_of, softmax
+from jumok.score.confusion import confusion
 from jumok.score.relations import OVERALL, relation_metrics, relation_of
 from jumok.tasks.passage import Passage
 from jumok.tasks.protocol import Failure, Hidden, Measured, Note, Predictor
@@ -19,7 +20,7 @@ from jumok.tasks.relation import RelationFacts
 from jumok.tasks.relation.markers import Pieces, Row, encode_related
 from jumok.tasks.relation.pairs import Pairs
 from jumok.tasks.relation.sentences import Sentence, entities_of
-from jumok.tasks.targets import number_of
+from jumok.tasks.targets import FEW_LABELS, number_of
 from jumok.text.sentences import sentence_spans
 from jumok.text.span import Span
 from jumok.text.tokenizer import Tokenizers
@@ -196,7 +197,11 @@ class Relater(Predictor[Related, RelatedText]):
     def measure(self, examples: Sequence[Related], *, done: Done = nobody, **options: Any) -> Measured:
         gold = gold_labels(self.labels, examples)
         outputs = self._best(self._believed(examples, done))
-        return Measured(relation_metrics(outputs, gold, **self.rule), outputs)
+        more = {}
+        if len(self.labels) <= FEW_LABELS:
+            ours, true = ([self.labels.index(label) for label in side] for side in (outputs, gold))
+            more["confusion"] = asdict(confusion(ours, true, labels=self.labels))
+        return Measured(relation_metrics(outputs, gold, **self.rule), outputs, more)
 
     def require_comparable(self, other: "Relater", examples: Sequence[Related]) -> None:
         for what, a, b in (("labels", self.labels, other.labels), ("no_relation", self.no_relation, other.no_relation)):

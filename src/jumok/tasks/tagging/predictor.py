@@ -1,7 +1,7 @@
 """Tag: a text in, tags and entities with character offsets out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,11 +9,13 @@ import numpy as np
 from jumok import html
 from jumok.engines import Done, Engine, Tags, nobody
 from jumok.examples.spans import Spans
+from jumok.score.confusion import span_confusion
 from jumok.score.tagging import span_metrics, tag_metrics
 from jumok.tasks.passage import Passage
 from jumok.tasks.protocol import Hidden, Measured, Note, Predictor
 from jumok.tasks.tagging import TaggingFacts, types_of
 from jumok.tasks.tagging.units import Read, Units, Window, gold_tags, windows_of
+from jumok.tasks.targets import FEW_LABELS
 from jumok.text.span import Span
 from jumok.text.tags import Place, in_characters, spans
 from jumok.text.tokenizer import Tokenizers
@@ -161,8 +163,11 @@ class Tagger(Predictor[Spans, TaggedText]):
             metrics = tag_metrics([tagged.tags for tagged in found], [example.gold_tags for example in examples])
         else:
             metrics = span_metrics([tagged.spans for tagged in found], [_places(e.marked) for e in examples])
-        notes = self._unknown_types(examples)
-        return Measured(metrics, [tagged.text for tagged in found], {"notes": notes} if notes else {})
+        confused = span_confusion([tagged.spans for tagged in found], [_places(e.marked) for e in examples])
+        more: dict[str, Any] = {"confusion": asdict(confused)} if len(confused.labels) <= FEW_LABELS else {}
+        if notes := self._unknown_types(examples):
+            more["notes"] = notes
+        return Measured(metrics, [tagged.text for tagged in found], more)
 
     def _unknown_types(self, examples: Sequence[Spans]) -> list[str]:
         unknown = [span.label for example in examples for span in example.marked if span.label not in self.types]
