@@ -21,8 +21,16 @@ async def results(server: Server, request: Request) -> Response:
 
 
 def _results(run: Run) -> dict[str, Any]:
-    train = run.recipe().get("train") or {}
-    return {"run": run.name, "metric": train.get("metric"), "splits": RunFolder(run.path).results(), "card": _card(run)}
+    folder, train = RunFolder(run.path), run.recipe().get("train") or {}
+    splits = folder.results()
+    return {
+        "run": run.name,
+        "status": run.status(),
+        "metric": train.get("metric"),
+        "splits": splits,
+        "edited": bool(splits) and not folder.has_own_results(),
+        "card": _card(run),
+    }
 
 
 def _card(run: Run) -> str:

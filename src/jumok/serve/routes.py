@@ -1,6 +1,6 @@
 """The table of routes: what the server answers, and what the OpenAPI document says of it."""
 
-from jumok.serve import api, huggingface, inside, libretranslate, openai, page, results, training, use
+from jumok.serve import api, comparing, huggingface, inside, libretranslate, openai, page, results, training, use
 
 ROUTES = (
     *api.ROUTES,
@@ -12,4 +12,5 @@ ROUTES = (
     *inside.ROUTES,
     *training.ROUTES,
     *results.ROUTES,
+    *comparing.ROUTES,
 )

@@ -1,4 +1,4 @@
-"""Confusion matrices equal scikit-learn's, of labels and of entities; bins of confidence equal its calibration curve."""
+"""Confusion matrices equal scikit-learn's, of labels and of entities; bins of confidence its calibration curve."""
 
 import numpy as np
 import pytest

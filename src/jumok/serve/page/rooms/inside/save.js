@@ -20,7 +20,7 @@ export function Save({ name, scene, rows }) {
 }
 
 /** RFC 4180, with formulas of spreadsheets made harmless. */
-function csv(rows) {
+export function csv(rows) {
   const cell = (value) => {
     const text = typeof value === "number" ? String(value) : String(value).replace(/^[=+\-@\t\r]/, "'$&");
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
@@ -34,7 +34,7 @@ function png(scene, then) {
   canvas.toBlob(then, "image/png");
 }
 
-function save(name, blob) {
+export function save(name, blob) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);
   link.download = name;
