@@ -22,19 +22,19 @@ from jumok.data.corpus import Corpus
 from jumok.errors import JumokError
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
+from jumok.series import refuse_other_test_data
 from jumok.serve.app import Refusal, Route, Server
 from jumok.serve.queue import PATIENCE, Queue
 from jumok.serve.runs import Run
-from jumok.series import refuse_other_test_data
 from jumok.tasks.prepare import read_split
 from jumok.train.folder import RunFolder
 
-MOST_EXAMPLES, MOST_SECONDS = 20_000, 1800.0
+MOST_EXAMPLES, MOST_SECONDS = 20_000, 3600.0
 MOST_KNOWN = 64
 """comparisons that are remembered"""
 TOLD_EVERY = 0.4
 """seconds between lines of progress"""
-NICENESS = 10
+NICENESS = 5
 _turn = Lock()
 _known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
 

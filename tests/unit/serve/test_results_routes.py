@@ -132,7 +132,9 @@ def test_what_cannot_be_compared_is_refused(client, run, other, split, status, c
         assert f"jumok compare {other} {run}" in error["hint"]
 
 
-@pytest.mark.parametrize("body", [{}, {"with": "short"}, {"with": 1, "split": "test"}, {"with": "short", "split": "test", "data": "/etc"}])
+@pytest.mark.parametrize(
+    "body", [{}, {"with": "short"}, {"with": 1, "split": "test"}, {"with": "short", "split": "test", "data": "/etc"}]
+)
 def test_nothing_else_can_be_asked(client, body) -> None:
     answer = client.post("/api/runs/classification/compare", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "serve.request")
@@ -170,7 +172,9 @@ def test_one_at_a_time(client) -> None:
 def test_it_stops_when_its_reader_leaves(folder: Path, held_out) -> None:
     queue = Queue()
     server: Any = SimpleNamespace(draining=False)
-    work = Comparing(Run("short", folder / "short"), Run("c", folder / "classification"), held_out("classification"), queue)
+    work = Comparing(
+        Run("short", folder / "short"), Run("c", folder / "classification"), held_out("classification"), queue
+    )
 
     async def left() -> None:
         lines = comparing._lines(server, work, ("left",))

@@ -120,7 +120,8 @@ function Test({ run, against, split, test, n }) {
     return h("p", { class: "small muted" }, t("results.tested", { n: test.comparisons[0].n }), " ", h("span", { lang: "en" }, how));
   }
   if (test?.controller) {
-    const left = test.done > 0 && ((Date.now() - test.began) / test.done) * (test.total - test.done);
+    const done = test.done - (test.first?.done ?? 0);
+    const left = done > 0 && ((Date.now() - test.first.at) / done) * (test.total - test.done);
     return h(
       "div",
       { class: "line under-way" },
@@ -142,7 +143,7 @@ const keyOf = (run, against, split) => [run.name, run.changed, against.name, aga
 /** Ask for the paired test, and tell of its progress until it is there, fails or is cancelled. */
 async function compare(run, against, split) {
   const key = keyOf(run, against, split);
-  const test = { done: 0, total: 0, began: Date.now(), controller: new AbortController() };
+  const test = { done: 0, total: 0, first: null, controller: new AbortController() };
   tests.set(key, test);
   redraw();
   try {
@@ -150,6 +151,7 @@ async function compare(run, against, split) {
     for await (const told of lines(answer)) {
       if (told.error) throw told.error;
       Object.assign(test, told);
+      if (test.done) test.first ??= { at: Date.now(), done: test.done }; // models load before: that says nothing of the pace
       redraw();
     }
     if (!test.comparisons) throw { what: t("shell.lost"), hint: "" };
