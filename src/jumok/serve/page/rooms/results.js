@@ -29,7 +29,7 @@ function view(run, state) {
     h(
       "div",
       { class: "line spread" },
-      h("div", {}, h("h1", {}, t("results.title")), found.value.card && h("p", { class: "muted small", lang: "en" }, found.value.card)),
+      h("div", { class: "about-run" }, h("h1", {}, t("results.title")), found.value.card && h("p", { class: "muted small", lang: "en" }, found.value.card)),
       h(Export, shared),
     ),
     h("div", { class: "line spread choosing no-print" }, h(Splits, { splits, split }), h(Choose, shared)),

@@ -102,7 +102,7 @@ function Both({ run, against, result, theirs, metric, test }) {
 }
 
 const overlap = (a, b) => a.low <= b.high && b.low <= a.high;
-const chance = ({ p_value: p }) => (p < 0.0015 ? `p < ${number(0.002, 3)}` : `p = ${number(p, 3)}`);
+const chance = ({ p_value: p }) => (p < 0.0015 ? `p\u00a0<\u00a0${number(0.002, 3)}` : `p\u00a0=\u00a0${number(p, 3)}`);
 
 /** The answer in one sentence, about the metric that chose the model. */
 function Verdict({ found, run, against }) {

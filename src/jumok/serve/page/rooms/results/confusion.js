@@ -4,7 +4,7 @@ import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { count, percent } from "./data.js";
 
-const FEW = 6; // labels up to which there is room for their names side by side
+const MOST_LETTERS = 40; // of all names, for which there is room side by side
 
 export function Confusion({ result, run }) {
   const found = result.confusion;
@@ -15,7 +15,7 @@ export function Confusion({ result, run }) {
   const sums = counts.map((row) => row.reduce((a, b) => a + b, 0));
   return h(
     "figure",
-    { class: `panel picture confusion ${labels.length > FEW ? "wide" : labels.length < 4 ? "roomy" : ""}` },
+    { class: `panel picture confusion ${labels.join("").length > MOST_LETTERS ? "upright" : ""} ${labels.length > 6 ? "wide" : labels.length < 4 ? "roomy" : ""}` },
     h("h2", {}, t("results.confusion")),
     h(
       "div",
@@ -24,7 +24,7 @@ export function Confusion({ result, run }) {
         "table",
         {},
         h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, t("results.right_label"))), labels.map((label) => h("th", { key: label, scope: "col", class: "predicted" }, h("span", {}, name(label, "predicted")))), h("th", { scope: "col", class: "number" }, "n"))),
-        h("tbody", {}, counts.map((row, i) => h("tr", { key: labels[i] }, h("th", { scope: "row" }, name(labels[i], "gold")), row.map((n, j) => h(Cell, { key: labels[j], n, sum: sums[i], right: i === j, void: entities && labels[i] === "O" && i === j })), h("td", { class: "number muted" }, count(sums[i]))))),
+        h("tbody", {}, counts.map((row, i) => h("tr", { key: labels[i] }, h("th", { scope: "row", title: labels[i] }, name(labels[i], "gold")), row.map((n, j) => h(Cell, { key: labels[j], n, sum: sums[i], right: i === j, void: entities && labels[i] === "O" && i === j })), h("td", { class: "number muted" }, count(sums[i]))))),
       ),
     ),
     h("figcaption", { class: "muted small" }, t(entities ? "results.confusion_of_entities" : "results.confusion_about")),

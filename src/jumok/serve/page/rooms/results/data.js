@@ -46,7 +46,7 @@ export const isOfLabel = (name) => LABELLED.test(name);
 export function written(value, name, { sign = false } = {}) {
   const digits = isShare(name) ? 1 : 2;
   const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: sign ? "exceptZero" : "auto" };
-  return new Intl.NumberFormat(state.lang, options).format(value);
+  return new Intl.NumberFormat(state.lang, options).format(value).replace("-", "−");
 }
 export const interval = ({ low, high }, name, options) => `${written(low, name, options)} – ${written(high, name, options)}`;
 export const count = (n) => number(n, 0);
