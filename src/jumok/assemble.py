@@ -29,6 +29,7 @@ from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.loop import Event, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
+from jumok.train.samples import Sample, Sampled, answers, chosen, with_samples
 from jumok.transfer import begin_with, give_features
 from jumok.version import __version__
 
@@ -62,8 +63,8 @@ class Run:
         if changed:
             raise _data_changed(changed, self.folder.path, in_files=not self.recipe.data.is_made)
 
-    def train(self, interrupted: Callable[[], bool] = lambda: False) -> Iterator[Event]:
-        return train(
+    def train(self, interrupted: Callable[[], bool] = lambda: False) -> Iterator[Event | Sampled]:
+        events = train(
             self.model,
             self.task,
             self.recipe.train,
@@ -75,6 +76,15 @@ class Run:
             interrupted=interrupted,
             threads=self.threads,
         )
+        return with_samples(events, self.samples, every=self.recipe.train.evaluate_every)
+
+    def samples(self) -> list[Sample]:
+        """What the model answers to a few dev examples as it is now."""
+        if self.group.rank != 0 or not (examples := chosen(self.task.dev)):
+            return []
+        kind, tokenizers = self.recipe.kind, self.task.tokenizers
+        engine = TorchEngine([self.model.eval()], tokenizers)
+        return answers(kind.predictor(engine, tokenizers, asdict(self.recipe.task), self.task.facts), examples)
 
     def final_weights(self) -> dict[str, Tensor]:
         """The weights that `train.final` selects: the mean of the last checkpoints, the best one, or the last."""

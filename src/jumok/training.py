@@ -27,6 +27,7 @@ from jumok.tasks.stored import write_model
 from jumok.train.distributed import Group, join_group, leave_group
 from jumok.train.folder import RunFolder
 from jumok.train.loop import Diverged, Evaluated, Finished, Interrupted, Resumed, Saved, Step, Threaded
+from jumok.train.samples import Sampled
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Scored:
     result: dict[str, Any]
 
 
-Event = Began | Resumed | Step | Evaluated | Saved | Threaded | Diverged | Scoring | Scored | Finished
+Event = Began | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
 
 
 def train(

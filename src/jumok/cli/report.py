@@ -23,6 +23,7 @@ from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.train.folder import RunFolder
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
+from jumok.train.samples import Sampled
 from jumok.training import Began, Event, Scored, Scoring
 
 PLAIN_LINE_SECONDS = 10.0
@@ -85,7 +86,7 @@ class TrainingReport:
                 self._finished(event)
             case Threaded():
                 self.console.print(f"step {event.step}: {event.threads} threads from here on, as cores are free")
-            case Saved() | Diverged():
+            case Saved() | Sampled() | Diverged():
                 pass
 
     def scored(self, n: int) -> None:

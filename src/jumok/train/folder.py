@@ -14,6 +14,7 @@ from jumok.errors import CheckpointError, RunError
 from jumok.files import cannot_write, is_leftover, parse_json, sweep, write_together
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Event
+from jumok.train.samples import Sampled
 
 
 class RunFolder:
@@ -147,7 +148,7 @@ class RunFolder:
         digest = sha256(self.scores.read_bytes()).hexdigest()
         return bool((self.stored() or {}).get("scores", digest) == digest)
 
-    def append(self, event: Event) -> None:
+    def append(self, event: Event | Sampled) -> None:
         self.require_lock()
         line = {"event": type(event).__name__.lower(), "time": round(time(), 3), **_strict(asdict(event))}
         try:
