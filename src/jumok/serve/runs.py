@@ -32,7 +32,8 @@ class Run:
 
     @property
     def exists(self) -> bool:
-        return self.usable or (self.path / "recipe.json").is_file()
+        # A training writes its recipe once its data is read; until then there is only its lock.
+        return self.usable or (self.path / "recipe.json").is_file() or self.trainer() is not None
 
     def stamp(self) -> tuple[int, ...]:
         """Differs once another model stands in the folder."""

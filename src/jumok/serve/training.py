@@ -32,7 +32,8 @@ async def events(server: Server, request: Request) -> Response:
     else:
         found = await asyncio.to_thread(new_events, file, start)
     status = await asyncio.to_thread(run.status)
-    steps = (run.recipe().get("train") or {}).get("steps")
+    train = run.recipe().get("train") or {}
+    steps = train.get("steps") if train.get("epochs") is None else None  # epochs are counted by the training alone
     return json_response({"run": run.name, "status": status, "usable": run.usable, "steps": steps, **found})
 
 

@@ -80,13 +80,14 @@ function Inside(run, room) {
     return h("p", { class: "empty", role: "alert" }, runs.problem.what);
   }
   if (!runs.known) return h("p", { class: "empty", role: "status" }, t("shell.loading"));
+  if (!run && state.run && state.room === training.name) return training.waiting(state.run);
   if (!runs.known.length) return h("p", { class: "empty" }, t("shell.no_runs"), h("code", {}, "jumok train recipes/quickstart.toml"));
   if (!run) return h("p", { class: "empty", role: "alert" }, t("shell.no_such_run", { run: state.run }));
   if (run.usable && !runs.facts.get(run.name)) {
     learn(run).then(redraw, redraw);
     if (room === use || room === inside) return h("p", { class: "empty", role: "status" }, t("shell.loading_model"));
   }
-  return room ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state)) : null;
+  return room ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state, runs.known)) : null;
 }
 
 function Header({ run, rooms, room }) {

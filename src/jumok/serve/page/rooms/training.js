@@ -1,4 +1,61 @@
+// Training: watch a run learn, or see how it learned.
+
 import { h } from "../view.js";
 import { t } from "../words.js";
+import { Compare, others } from "./training/compare.js";
+import { Curves } from "./training/curves.js";
+import { follow } from "./training/log.js";
+import { Samples } from "./training/samples.js";
+import { Status } from "./training/status.js";
 
-export const room = { name: "training", title: "training.title", fits: () => true, view: (run) => h("h1", {}, t("training.title"), " ", run.name) };
+const style = document.createElement("link");
+Object.assign(style, { rel: "stylesheet", href: new URL("training/training.css", import.meta.url) });
+document.head.append(style);
+
+function view(run, known) {
+  const chosen = others(run, known);
+  const [log, ...rest] = [run, ...chosen].map(follow);
+  const heading = h("h1", { class: "as-is" }, run.name);
+  if (log.next === null) {
+    const problem = log.problem && h("p", { class: "note error", role: "alert" }, log.problem.what || log.problem.message);
+    return [heading, problem ?? h("p", { class: "muted", role: "status" }, t("shell.loading"))];
+  }
+  return [
+    h("div", { class: "stack tight" }, heading, run.description && h("p", { class: "muted" }, run.description)),
+    h(Status, { run, log }),
+    h(Samples, { run, log }),
+    log.facts.last && h(Curves, { logs: [log, ...rest.filter((one) => one.next !== null)] }),
+    log.facts.last && h(Findings, { findings: log.findings }),
+    log.facts.last && h(Compare, { run, known, chosen }),
+  ];
+}
+
+/** What the doctor says of the curve, in its own words. */
+function Findings({ findings }) {
+  if (!findings.length) return null;
+  return h(
+    "section",
+    { class: "panel stack tight findings", "aria-labelledby": "findings-title" },
+    h("h2", { id: "findings-title" }, t("training.findings")),
+    h(
+      "ul",
+      { class: "plain stack tight" },
+      findings.map((one) =>
+        h(
+          "li",
+          { key: one.code, class: `is-${one.severity}` },
+          h("strong", {}, h("span", { class: "severity" }, t(`training.severity.${one.severity}`)), " ", t(`training.finding.${one.code}`)),
+          h("p", { lang: "en" }, one.message),
+          one.examples.length > 0 && h("ul", { class: "plain small muted mono", lang: "en" }, one.examples.map((text) => h("li", {}, text))),
+        ),
+      ),
+    ),
+  );
+}
+
+/** A run that the link names and that is not there yet: `jumok demo` opens the page before it has read its data. */
+export function waiting(name) {
+  return h("div", { class: "room training" }, h("h1", { class: "as-is" }, name), h("p", { class: "state preparing", role: "status" }, h("span", { class: "lamp", "aria-hidden": "true" }), t("training.waiting", { run: name })));
+}
+
+export const room = { name: "training", title: "training.title", fits: () => true, view: (run, state, known) => view(run, known), waiting };

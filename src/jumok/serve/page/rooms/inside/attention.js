@@ -5,8 +5,8 @@ import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 import { packed } from "./data.js";
 import { arranged, layout, linesScene, matrixScene } from "./matrix.js";
-import { Save } from "./save.js";
-import { colour, Picture } from "./scene.js";
+import { Save } from "../../save.js";
+import { colour, Picture } from "../../scene.js";
 import { Pending } from "./pending.js";
 
 const LINES = 48; // tokens up to which lines can be told apart

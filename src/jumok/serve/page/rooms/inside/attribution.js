@@ -5,8 +5,8 @@ import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
-import { Save } from "./save.js";
-import { colour, mixed, paint, Picture } from "./scene.js";
+import { Save } from "../../save.js";
+import { colour, mixed, paint, Picture } from "../../scene.js";
 
 const METHODS = ["occlusion", "gradient", "integrated"];
 

@@ -5,8 +5,8 @@ import { h } from "../../view.js";
 import { fixed, number, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
-import { Save } from "./save.js";
-import { paint } from "./scene.js";
+import { Save } from "../../save.js";
+import { paint } from "../../scene.js";
 
 const COLUMN = 96;
 const LINE = 26;

@@ -1,7 +1,7 @@
 // One head: its weights by token or word, as a matrix or as lines.
 
 import { units } from "./data.js";
-import { paint } from "./scene.js";
+import { paint } from "../../scene.js";
 
 const LABEL = 12;
 const LONGEST = 14; // characters of a label

@@ -4,8 +4,8 @@ import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { packed } from "./data.js";
 import { Pending } from "./pending.js";
-import { Save } from "./save.js";
-import { paint, Picture } from "./scene.js";
+import { Save } from "../../save.js";
+import { paint, Picture } from "../../scene.js";
 
 export function Positions({ run }) {
   const found = packed(run, "positions", undefined);

@@ -6,8 +6,8 @@ import { fixed, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Equation } from "./equations.js";
 import { Pending } from "./pending.js";
-import { Save } from "./save.js";
-import { paint, Picture } from "./scene.js";
+import { Save } from "../../save.js";
+import { paint, Picture } from "../../scene.js";
 
 export function Steps({ run, text, parts }) {
   const names = Object.keys(parts.steps);

@@ -1,7 +1,7 @@
 // What is on the screen as a file.
 
-import { h } from "../../view.js";
-import { t } from "../../words.js";
+import { h } from "./view.js";
+import { t } from "./words.js";
 import { drawOn, svgOf } from "./scene.js";
 
 /** Buttons that save a scene as SVG and PNG, and rows of values as CSV. */
@@ -14,8 +14,8 @@ export function Save({ name, scene, rows }) {
   ];
   return h(
     "div",
-    { class: "line save no-print", role: "group", "aria-label": t("inside.save") },
-    buttons.map(([kind, act]) => h("button", { key: kind, class: "quiet", type: "button", "aria-label": t("inside.save_as", { kind }), onClick: act }, kind)),
+    { class: "line save no-print", role: "group", "aria-label": t("shell.save") },
+    buttons.map(([kind, act]) => h("button", { key: kind, class: "quiet", type: "button", "aria-label": t("shell.save_as", { kind }), onClick: act }, kind)),
   );
 }
 

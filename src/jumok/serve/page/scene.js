@@ -1,10 +1,11 @@
 // A picture as a list of shapes, drawn on a canvas, as SVG in the page, or as a file: the same everywhere.
 //
-//   { width, height, shapes: [{ kind: "rect" | "text" | "line" | "cells", … }] }
+//   { width, height, shapes: [{ kind: "rect" | "text" | "line" | "path" | "dot" | "cells", … }] }
+//   path: { points: [[x, y] or null where it is interrupted], stroke, thick, dash, opacity }
 //   cells: { x, y, columns, rows, size, values (0 to 1, row by row) }: colours from paper to heat; with `signed`, values
 //   from -1 to 1 between the colours of against and for
 
-import { h } from "../../view.js";
+import { h } from "./view.js";
 
 const probe = document.createElement("span");
 probe.hidden = true;
@@ -83,6 +84,27 @@ const DRAW = {
     pen.stroke();
     pen.globalAlpha = 1;
   },
+  path(pen, s) {
+    pen.globalAlpha = s.opacity ?? 1;
+    pen.strokeStyle = s.stroke;
+    pen.lineWidth = s.thick ?? 1;
+    pen.lineJoin = "round";
+    pen.setLineDash(s.dash ?? []);
+    pen.beginPath();
+    s.points.forEach((point, i) => point && (s.points[i - 1] ? pen.lineTo(...point) : pen.moveTo(...point)));
+    pen.stroke();
+    pen.setLineDash([]);
+    pen.globalAlpha = 1;
+  },
+  dot(pen, s) {
+    pen.beginPath();
+    pen.arc(s.x, s.y, s.r, 0, 2 * Math.PI);
+    pen.fillStyle = s.fill;
+    pen.fill();
+    pen.strokeStyle = s.stroke ?? s.fill;
+    pen.lineWidth = s.thick ?? 1;
+    pen.stroke();
+  },
   cells(pen, s) {
     const image = new ImageData(s.columns, s.rows);
     const shade = shades(s);
@@ -117,6 +139,11 @@ const SVG = {
     const to = s.curved ? `C${tenth(s.x1 + bend)} ${tenth(s.y1)} ${tenth(s.x2 - bend)} ${tenth(s.y2)} ` : "L";
     return `<path d="M${tenth(s.x1)} ${tenth(s.y1)}${to}${tenth(s.x2)} ${tenth(s.y2)}" fill="none" stroke="${s.stroke}" stroke-width="${s.thick ?? 1}" opacity="${s.opacity ?? 1}"/>`;
   },
+  path: (s) => {
+    const d = s.points.map((point, i) => (point ? `${s.points[i - 1] ? "L" : "M"}${tenth(point[0])} ${tenth(point[1])}` : "")).join("");
+    return `<path d="${d}" fill="none" stroke="${s.stroke}" stroke-width="${s.thick ?? 1}" stroke-linejoin="round" stroke-dasharray="${(s.dash ?? []).join(" ")}" opacity="${s.opacity ?? 1}"/>`;
+  },
+  dot: (s) => `<circle cx="${tenth(s.x)}" cy="${tenth(s.y)}" r="${s.r}" fill="${s.fill}" stroke="${s.stroke ?? s.fill}" stroke-width="${s.thick ?? 1}"/>`,
   cells: (s) => {
     const shade = shades(s);
     const found = [];
