@@ -85,7 +85,7 @@ export function ticks(low, high, most) {
 
 /** 1, 2, 5, 10, … between two powers of ten; rounder numbers only if there are many. */
 function logTicks(low, high) {
-  const digits = high - low > 3 ? [1] : high - low > 0.3 ? [1, 2, 5] : [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
+  const digits = [[3, [1]], [1, [1, 2, 5]], [0.4, [1, 2, 3, 5, 7]]].find(([wide]) => high - low > wide)?.[1] ?? [1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9];
   const found = [];
   for (let power = Math.floor(low); power <= high; power++) found.push(...digits.map((digit) => Number((digit * 10 ** power).toPrecision(3))));
   return found.filter((value) => Math.log10(value) >= low && Math.log10(value) <= high);
@@ -95,7 +95,7 @@ function logTicks(low, high) {
 export function short(value) {
   if (!Number.isFinite(value)) return "–";
   const size = Math.abs(value);
-  if (size && size < 0.001) return value.toExponential(1).replace(".0e", "e").replace("-", "−").replace("e-", "e−");
+  if (size && size < 0.0001) return value.toExponential(1).replace(".0e", "e").replace("-", "−").replace("e-", "e−");
   const options = size >= 10_000 ? { notation: "compact", maximumSignificantDigits: 3 } : { maximumSignificantDigits: size >= 1000 ? 4 : 3 };
   return new Intl.NumberFormat(document.documentElement.lang || "en", options).format(value);
 }
@@ -110,9 +110,14 @@ export function chartScene(chart, width, height) {
     shapes.push({ kind: "line", x1: frame.left, x2: frame.right, y1: y, y2: y, stroke: line });
     shapes.push({ kind: "text", x: frame.left - 8, y, text: short(value), size: 12, anchor: "end", fill: muted });
   }
-  for (const step of frame.xTicks) shapes.push({ kind: "text", x: frame.x(step), y: frame.bottom + 15, text: short(step), size: 12, anchor: "middle", fill: muted });
+  for (const step of frame.xTicks) {
+    const [x, text] = [frame.x(step), short(step)];
+    const anchor = x + 4 * text.length > width ? "end" : "middle"; // nothing is cut off at the right
+    shapes.push({ kind: "text", x: anchor === "end" ? width - 2 : x, y: frame.bottom + 15, text, size: 12, anchor, fill: muted });
+  }
   for (const mark of chart.marks ?? []) shapes.push(...markShapes(mark, frame));
-  for (const one of chart.series) shapes.push(...seriesShapes(one, frame, chart.log));
+  const faint = chart.series.filter((one) => one.smooth).length > 1 ? 0.15 : 0.28;
+  for (const one of chart.series) shapes.push(...seriesShapes(one, frame, chart.log, faint));
   return { width, height, shapes };
 }
 
@@ -126,16 +131,20 @@ function markShapes({ step, sign, colour, tall }, frame) {
   ];
 }
 
-function seriesShapes(series, frame, log) {
+function seriesShapes(series, frame, log, faint) {
   const colour = paint(series.colour);
   const place = (points) => points.map(([step, value]) => (Number.isFinite(value) && (!log || value > 0) ? [frame.x(step), frame.y(value)] : null));
   const shapes = [];
   const line = lineOf(series);
-  if (line !== series.points) shapes.push({ kind: "path", points: decimated(place(series.points)), stroke: colour, opacity: 0.28 });
+  if (series.smooth) shapes.push({ kind: "path", points: decimated(place(series.points)), stroke: colour, opacity: faint });
   const placed = place(line);
   shapes.push({ kind: "path", points: decimated(placed), stroke: colour, thick: 1.75, dash: series.dash ? [5, 4] : [] });
   if (series.dots || placed.length === 1) {
-    placed.forEach((point, i) => point && shapes.push({ kind: "dot", x: point[0], y: point[1], r: line[i][0] === series.chosen ? 5 : 3, fill: line[i][0] === series.chosen ? paint("surface") : colour, stroke: colour, thick: line[i][0] === series.chosen ? 2.5 : 1 }));
+    const inside = paint("surface");
+    placed.forEach((point, i) => {
+      const ring = line[i][0] === series.chosen;
+      if (point) shapes.push({ kind: "dot", x: point[0], y: point[1], r: ring ? 5 : 3, fill: ring ? inside : colour, stroke: colour, thick: ring ? 2.5 : 1 });
+    });
   }
   return shapes;
 }

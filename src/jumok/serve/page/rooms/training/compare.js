@@ -71,6 +71,8 @@ function Differences({ names }) {
   );
 }
 
+/** What all of them set, before what only some have. */
+const sorted = (found) => [...found.filter(({ values }) => !values.includes(null)), ...found.filter(({ values }) => values.includes(null))];
 const shown = (value) => (value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value));
 
 function differences(names) {
@@ -79,7 +81,7 @@ function differences(names) {
     const found = { value: null, problem: null };
     kept.set(query, found);
     get(`/api/recipes?${query}`)
-      .then((answer) => (found.value = answer.differences), (problem) => (found.problem = problem))
+      .then((answer) => (found.value = sorted(answer.differences)), (problem) => (found.problem = problem))
       .finally(redraw);
   }
   return kept.get(query);

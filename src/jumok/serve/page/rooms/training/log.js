@@ -101,11 +101,16 @@ function told(events) {
   };
 }
 
-/** Tokens per second now, and how long the steps that are left take at this pace; null if nobody knows. */
+/** What the last steps tell: tokens per second, the mean loss, and how long the steps that are left take; null if nobody
+ *  knows. */
 export function pace({ facts, planned }) {
   const recent = facts.steps.slice(-50);
-  const sum = (name) => recent.reduce((total, one) => total + (one[name] ?? 0), 0);
-  const seconds = sum("seconds");
-  if (!seconds) return { speed: null, left: null };
-  return { speed: sum("tokens") / seconds, left: planned ? Math.max(planned - facts.last.step, 0) * (seconds / recent.length) : null };
+  const sum = (name, steps) => steps.reduce((total, one) => total + (one[name] ?? 0), 0);
+  const seconds = sum("seconds", recent);
+  const lost = recent.slice(-20).filter((one) => Number.isFinite(one.loss));
+  return {
+    speed: seconds ? sum("tokens", recent) / seconds : null,
+    loss: lost.length ? sum("loss", lost) / lost.length : null,
+    left: seconds && planned ? Math.max(planned - facts.last.step, 0) * (seconds / recent.length) : null,
+  };
 }

@@ -24,6 +24,7 @@ export function statusOf(log) {
 export function Status({ run, log }) {
   const now = statusOf(log);
   const step = log.facts.last?.step ?? 0;
+  const ready = now === "finished" && log.usable;
   if (log.status !== "running") stopping.delete(log.name);
   const shown = now === "died" || now === "stopped" ? { saved: log.facts.saved.at(-1)?.step ?? 0 } : {};
   return h(
@@ -34,9 +35,10 @@ export function Status({ run, log }) {
       { class: "line spread" },
       h("p", { class: `state ${now}`, role: "status" }, h("span", { class: "lamp", "aria-hidden": "true" }), h("strong", {}, t(`training.status.${now}`))),
       now === "running" && h(Stop, { log }),
+      ready && !log.seen && h(Links, { run }),
     ),
     h("p", { class: "about" }, log.status === "finished" && !log.facts.last ? t("training.about.imported") : t(`training.about.${now}`, { step, what: log.facts.diverged?.what ?? "", ...shown })),
-    now === "finished" && log.usable && h(Links, { run, log }),
+    ready && log.seen && h("div", { class: "line spread ready note" }, h("strong", { role: "status" }, t("training.ready")), h(Links, { run })),
     log.facts.last && [h(Progress, { log, step }), h(Figures, { log, now, step })],
     log.problem && h("p", { class: "note error", role: "alert" }, t("shell.problem", { what: log.problem.what || log.problem.message })),
   );
@@ -48,29 +50,23 @@ function Progress({ log, step }) {
 }
 
 function Figures({ log, now, step }) {
-  const { speed, left } = pace(log);
+  const { speed, left, loss } = pace(log);
   const metric = log.recipe.train?.metric;
   const evaluated = log.facts.evaluated.find((one) => one.step === best(log));
   const figures = [
     [t("training.figure.step"), log.planned && log.status !== "finished" ? t("training.of", { step, n: log.planned }) : number(step)],
     now === "running" && left !== null && [t("training.figure.left"), duration(left)],
     speed && [t("training.figure.speed"), number(speed, 0)],
-    Number.isFinite(log.facts.last.loss) && [t("training.figure.loss"), number(log.facts.last.loss, 3)],
+    loss !== null && [t("training.figure.loss"), number(loss, 3)],
     evaluated && Number.isFinite(evaluated.scores[metric]) && [t("training.figure.best", { name: scoreName(metric) }), number(evaluated.scores[metric], 2)],
   ];
   return h("dl", { class: "figures" }, figures.filter(Boolean).map(([name, value]) => h("div", { key: name }, h("dt", {}, name), h("dd", { class: "number" }, value))));
 }
 
 /** Where to go with a model that is ready. */
-function Links({ run, log }) {
+function Links({ run }) {
   const to = (room) => address({ ...OWN, room, run: run.name });
-  return h(
-    "p",
-    { class: log.seen ? "line ready note" : "line ready" },
-    log.seen && h("strong", { role: "status" }, t("training.ready")),
-    h("a", { class: "button main", href: to("use") }, t("training.try")),
-    h("a", { class: "button", href: to("inside") }, t("training.inside")),
-  );
+  return h("p", { class: "line no-print" }, h("a", { class: "button main", href: to("use") }, t("training.try")), h("a", { class: "button", href: to("inside") }, t("training.inside")));
 }
 
 function Stop({ log }) {
