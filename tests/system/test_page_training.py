@@ -32,8 +32,9 @@ def write(run: Path, *events: dict[str, object], mode: str = "a") -> None:
 
 @pytest.fixture(scope="module")
 def made(jumok, reversed_run, tmp_path_factory):
-    """A server of runs that are written by hand, and the folder they are in."""
+    """A server of a trained toy and of runs that are written by hand, and the folder they are in."""
     folder = tmp_path_factory.mktemp("made")
+    shutil.copytree(reversed_run, folder / "reverse")
     served = Served(jumok, "--runs", folder)
     yield served, folder
     assert served.stop() == 0
@@ -81,8 +82,8 @@ def rows(page, chart: str) -> list[list[str]]:
 
 @pytest.mark.parametrize("lang", ["en", "ko"])
 @pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-def test_a_finished_run(visit, reversed_run, lang, phone):
-    page = visit(run="reverse", room="training", lang=lang, phone=phone)
+def test_a_finished_run(look, reversed_run, lang, phone):
+    page = look("reverse", lang=lang, phone=phone)
     expect(page.locator(".state.finished")).to_be_visible()
     expect(page.locator(".chart")).to_have_count(4)
     expect(page.locator(".sample")).to_have_count(6)
@@ -99,8 +100,8 @@ def test_a_finished_run(visit, reversed_run, lang, phone):
     assert page.evaluate("document.querySelector('.plot canvas').width") > 100
 
 
-def test_samples_get_better_under_the_slider(visit):
-    page = visit(run="reverse", room="training")
+def test_samples_get_better_under_the_slider(look):
+    page = look("reverse")
     slider = page.get_by_role("slider", name="Answers at step")
     slider.focus()
     last = page.locator(".sample").all_inner_texts()
@@ -117,8 +118,8 @@ def test_samples_get_better_under_the_slider(visit):
     assert page.locator(".sample").all_inner_texts() == last
 
 
-def test_one_cursor_for_all_charts_by_keyboard(visit):
-    page = visit(run="reverse", room="training")
+def test_one_cursor_for_all_charts_by_keyboard(look):
+    page = look("reverse")
     plots = page.locator(".plot")
     expect(plots).to_have_count(4)
     plots.nth(0).focus()
@@ -135,8 +136,8 @@ def test_one_cursor_for_all_charts_by_keyboard(visit):
     assert "none" not in plots.nth(0).evaluate("el => getComputedStyle(el).outlineStyle")
 
 
-def test_what_is_on_screen_is_saved(visit, tmp_path):
-    page = visit(run="reverse", room="training")
+def test_what_is_on_screen_is_saved(look, tmp_path):
+    page = look("reverse")
     chart = page.locator("#chart-loss")
     for kind, content in (("SVG", b"<svg"), ("PNG", b"\x89PNG"), ("CSV", b"\xef\xbb\xbfstep,training")):
         with page.expect_download() as got:
