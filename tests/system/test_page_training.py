@@ -12,6 +12,8 @@ from page import Visits, check_access, check_width, picture
 from playwright.sync_api import expect
 from served import Served
 
+FEW = [word for key in ("n_train=500", "n_dev=8", "n_test=8") for word in ("--set", f"data.{key}")]
+FEW += ["--set", "train.evaluate_every=50", "--set", "train.threads=1"]
 HOSTILE = "<img src=x onerror=alert(1)>\u202e😀 &amp;"
 
 
@@ -194,22 +196,23 @@ def test_runs_overlaid_with_the_difference_of_their_recipes(look, begun):
     expect(table.locator("tbody tr")).to_have_count(1)
     assert table.locator("tbody tr").inner_text().split() == ["train.optimizer.learning_rate", "0.003", "0.5"]
     expect(page.locator("#chart-loss .legend")).to_contain_text("two, and more · training")
-    again = look("one", **{"with": re.search(r"with=([^&]+)", page.url)[1].replace("%252C", "%2C").replace("%2520", "%20")})
+    again = look(
+        "one", **{"with": re.search(r"with=([^&]+)", page.url)[1].replace("%252C", "%2C").replace("%2520", "%20")}
+    )
     expect(again.get_by_role("checkbox", name="two, and more")).to_be_checked()
     check_access(page)
 
 
 def test_watched_live_killed_resumed_and_stopped(look, made, jumok, recipes):
     run = made[1] / "live"
-    command = ("train", recipes / "toy/reverse.toml", "--out", run, "--set", "train.steps=100000")
-    command += ("--set", "train.evaluate_every=50", "--set", "train.save_every=20", "--set", "data.n_dev=8")
-    command += ("--set", "train.threads=1")
+    command = ("train", recipes / "toy/reverse.toml", "--out", run, *FEW, "--set", "train.steps=100000")
+    command += ("--set", "train.save_every=20")
     page = look("live", tolerate=["404"])
     expect(page.get_by_text("Waiting for live")).to_be_visible()
     with _ended(jumok.start(*command)) as process:
         expect(page.locator(".state.running")).to_be_visible(timeout=60_000)
         expect(page.locator(".sample").first).to_be_visible()
-        page.wait_for_function("parseInt(document.querySelector('.figures dd').innerText) > 25")
+        expect(page.locator(".figures dd").first).to_have_text(re.compile(r"^([3-9]\d|\d{3,}|[\d,]{5,}) of"))
         process.send_signal(signal.SIGKILL)
         process.wait(10)
         expect(page.locator(".state.died")).to_be_visible()
@@ -251,8 +254,18 @@ class _ended:
 def test_the_end_of_a_training_that_is_watched_shows_where_to_go(look, made, jumok, recipes):
     run = made[1] / "short"
     page = look("short", lang="ko", tolerate=["404"])
-    command = ("train", recipes / "toy/topics.toml", "--out", run, "--set", "train.steps=150")
-    with _ended(jumok.start(*command, "--set", "train.threads=1")) as process:
+    command = (
+        "train",
+        recipes / "toy/reverse.toml",
+        "--out",
+        run,
+        *FEW,
+        "--set",
+        "train.steps=60",
+        "--set",
+        "train.save_every=30",
+    )
+    with _ended(jumok.start(*command)) as process:
         expect(page.locator(".state.running")).to_be_visible(timeout=60_000)
         expect(page.locator(".ready.note")).to_be_visible(timeout=60_000)
         assert process.wait(20) == 0

@@ -25,7 +25,7 @@ export function Samples({ run, log }) {
     ),
     h(Slider, { all, n }),
     h("ol", { class: "plain" }, now.samples.map((one, i) => h(Sample, { key: String(i), run, one, before: earlier?.samples[i]?.output }))),
-    earlier && h("p", { class: "small muted" }, h("mark", { class: "changed" }, t("training.samples.changed")), " ", t("training.samples.since", { step: earlier.step })),
+    now.samples.some((one, i) => one.output && one.output !== (earlier?.samples[i]?.output ?? one.output)) && h("p", { class: "small muted" }, h("mark", { class: "changed" }, t("training.samples.changed")), " ", t("training.samples.since", { step: earlier.step })),
   );
 }
 
