@@ -157,10 +157,13 @@ class Server:
             raise Refusal(404, "serve.run", "there is no such run", hint="GET /api/runs lists them")
         return found
 
-    async def answer(self, request: Request, served: Served, examples: Sequence[Any], options: Any) -> list[Any]:
-        """An output or a Failure for each example; nothing goes on if the client goes."""
-        if len(examples) > self.limits.inputs:
-            raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {self.limits.inputs:,} at once")
+    async def answer(
+        self, request: Request, served: Served, examples: Sequence[Any], options: Any, *, most: int | None = None
+    ) -> list[Any]:
+        """An output or a Failure for each example, of which there may be `most`; nothing goes on if the client goes."""
+        most = self.limits.inputs if most is None else most
+        if len(examples) > most:
+            raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {most:,} at once")
         try:
             found = await asyncio.to_thread(served.jobs, examples, options)
         except JumokError as error:

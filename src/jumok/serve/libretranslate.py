@@ -1,8 +1,14 @@
-"""LibreTranslate's API, for the programs that speak it: each loaded translation run is a pair of languages."""
+"""LibreTranslate's API, for the programs that speak it: each loaded translation run is a pair of languages.
 
+Texts are translated sentence by sentence, and the ends of lines, or the tags of HTML, stay where they were.
+"""
+
+import asyncio
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import parse_qs
 
+import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -10,9 +16,16 @@ from jumok.serve.app import Route, Server, json_response
 from jumok.serve.models import Served
 from jumok.serve.refusal import ErrorShape, Refusal
 from jumok.tasks.protocol import Failure
+from jumok.tasks.translation.predictor import Translation, Translator
+from jumok.tasks.translation.words import token_spans
 from jumok.text.language import Language
+from jumok.text.markup import Markup, read_html, read_lines
+from jumok.text.projection import Aligned
 
 MOST_ALTERNATIVES = 5
+MOST_CHARACTERS = 100_000
+"""of all texts of a request, tags included"""
+READERS = {"text": read_lines, "html": read_html}
 ERRORS = ErrorShape(
     lambda refusal: {"error": refusal.what},
     {"type": "object", "required": ["error"], "properties": {"error": {"type": "string"}}},
@@ -26,28 +39,83 @@ async def translate(server: Server, request: Request) -> Response:
     texts: list[Any] = given if isinstance(given, list) else [given]
     if not texts or not all(isinstance(text, str) for text in texts):
         raise Refusal(400, "serve.request", "Invalid request: missing q parameter")
-    if asked.get("format", "text") != "text":
-        raise Refusal(400, "serve.format", 'only format "text" is served')
+    if (read := READERS.get(str(asked.get("format", "text")))) is None:
+        raise Refusal(400, "serve.format", "Invalid request: format is text or html")
     if len(texts) > server.limits.inputs:
         raise Refusal(400, "serve.inputs", f"{len(texts):,} texts: at most {server.limits.inputs:,} at once")
+    if (size := sum(map(len, texts))) > MOST_CHARACTERS:
+        what = f"Invalid request: request ({size}) exceeds text limit ({MOST_CHARACTERS})"
+        raise Refusal(400, "serve.characters", what)
     n = _count(asked.get("alternatives", 0))
-    pairs = [_pair(server, asked.get("source"), target, text) for text in texts]
-    options = {"n_best": n + 1, "beam": max(n + 1, 4)} if n else {}
-    outputs: list[Any] = [None] * len(texts)
-    for served in dict.fromkeys(pairs):  # texts of one pair of languages are translated together
-        places = [i for i, pair in enumerate(pairs) if pair is served]
-        found_here = await server.answer(request, served, [texts[i] for i in places], options)
-        for i, output in zip(places, found_here, strict=True):
-            outputs[i] = output
-    for output in outputs:
-        if isinstance(output, Failure):
-            raise Refusal(400, output.code, output.what)
-    found = {"translatedText": [output.text for output in outputs]}
+    documents = await asyncio.to_thread(lambda: [read(text) for text in texts])
+    sources = [" ".join(document.sentences) for document in documents]
+    pairs = [_pair(server, asked.get("source"), target, text) for text in sources]
+    found_texts: list[list[str]] = [[]] * len(texts)
+    try:
+        async with asyncio.timeout(server.limits.seconds):
+            for served in dict.fromkeys(pairs):  # texts of one pair of languages are translated together
+                places = [i for i, pair in enumerate(pairs) if pair is served]
+                here = await _translated(server, request, served, [documents[i] for i in places], n)
+                for i, versions in zip(places, here, strict=True):
+                    found_texts[i] = versions
+    except TimeoutError as error:
+        raise Refusal(504, "serve.timeout", f"no answer within {server.limits.seconds:g} seconds") from error
+    found: dict[str, list[Any]] = {"translatedText": [best for best, *_ in found_texts]}
     if asked.get("source") == "auto":
-        found["detectedLanguage"] = [_detected(server, text)[0] for text in texts]
+        found["detectedLanguage"] = [_detected(server, text)[0] for text in sources]
     if n:
-        found["alternatives"] = [[other.text for other in output.alternatives] for output in outputs]
+        found["alternatives"] = [others for _, *others in found_texts]
     return json_response(found if isinstance(given, list) else {name: one for name, (one,) in found.items()})
+
+
+async def _translated(
+    server: Server, request: Request, served: Served, documents: Sequence[Markup], n: int
+) -> list[list[str]]:
+    """Each document in its best translation and n others, sentence by sentence."""
+    translator = served.predictor
+    assert isinstance(translator, Translator)
+    sentences = [text for document in documents for text in document.sentences]
+    marked = [one and translator.engine.attends for document in documents for one in document.aligned]
+    most = server.queue.most_inputs
+    if len(sentences) > most:
+        raise Refusal(400, "serve.inputs", f"{len(sentences):,} sentences: at most {most:,} at once")
+    outputs: dict[int, Translation] = {}
+    for alignment in (False, True):  # which costs a second look at the sentence
+        places = [i for i, one in enumerate(marked) if one is alignment]
+        options: dict[str, Any] = {"n_best": n + 1, "beam": max(n + 1, 4)} if n else {}
+        options |= {"alignment": True} if alignment else {}
+        if places:
+            wanted = [{"source": sentences[i]} for i in places]
+            for i, output in zip(places, await server.answer(request, served, wanted, options, most=most), strict=True):
+                if isinstance(output, Failure):
+                    raise Refusal(400, output.code, output.what)
+                outputs[i] = output
+
+    def filled() -> list[list[str]]:
+        found, at = [], 0
+        for document in documents:
+            here = [
+                [_aligned(translator, sentence, outputs[at + i], rank) for i, sentence in enumerate(document.sentences)]
+                for rank in range(n + 1)
+            ]
+            at += len(document.sentences)
+            versions = [document.filled(one) for one in here]
+            found.append([versions[0], *(one for one in dict.fromkeys(versions[1:]) if one != versions[0])])
+        return found
+
+    return await asyncio.to_thread(filled)
+
+
+def _aligned(translator: Translator, source: str, output: Translation, rank: int) -> Aligned:
+    """The best translation with its alignment, if there is one, or a runner-up; the last where there are too few."""
+    if rank:
+        return Aligned(([*output.alternatives[:rank]] or [output])[-1].text)
+    if output.alignment is None:
+        return Aligned(output.text)
+    tokens = translator.tokenizers.source.encode_with_offsets(source).offsets
+    written = token_spans(translator.tokenizers.target, output.ids)
+    weights = np.asarray(output.alignment.weights)[: len(written), : len(tokens)]  # the end tokens left out
+    return Aligned(output.text, written, tokens, weights)
 
 
 async def languages(server: Server, request: Request) -> Response:
@@ -125,7 +193,7 @@ TRANSLATE = {
     "properties": {
         "q": {"anyOf": [TEXT, {"type": "array", "items": TEXT, "minItems": 1}]},
         **dict.fromkeys(("source", "target", "api_key"), TEXT),
-        "format": {"enum": ["text"]},
+        "format": {"enum": ["text", "html"]},
         "alternatives": {"type": "integer", "minimum": 0, "maximum": MOST_ALTERNATIVES},
     },
 }

@@ -53,7 +53,7 @@ def test_languages_and_detection(serve) -> None:
         {"q": []},
         {"target": "ko"},
         {"source": []},
-        {"format": "html"},
+        {"format": "xml"},
         {"alternatives": 99},
     ],
 )

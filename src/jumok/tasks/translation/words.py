@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from math import exp
 
 import numpy as np
@@ -33,6 +34,12 @@ class Word:
 def words_of(tokenizer: Tokenizer, ids: Sequence[int]) -> list[int]:
     """The index of each token's word, decoding the tokens one after the other."""
     return [max(len(tokenizer.decode(ids[: i + 1]).split()) - 1, 0) for i in range(len(ids))]
+
+
+def token_spans(tokenizer: Tokenizer, ids: Sequence[int]) -> list[tuple[int, int]]:
+    """The characters of each token in the decoded text, decoding the tokens one after the other."""
+    ends = accumulate((len(tokenizer.decode(ids[:i])) for i in range(len(ids) + 1)), max)
+    return list(pairwise(ends))
 
 
 def sure_words(engine: Engine, tokenizer: Tokenizer, source: Sequence[int], ids: Sequence[int]) -> list[Word]:
