@@ -1,8 +1,8 @@
 """Tags of a sentence projected onto its translation, through the alignment of their tokens.
 
 Each element comes around one stretch of words: the one in which most words are aligned with its own. No tag comes
-inside a word, none is doubled, and elements stay in one another as they were, so that the result is balanced. An element
-none of whose words is in the translation is dropped with its tags.
+inside a word, none is doubled, and elements stay in one another as they were, so that the result is balanced. An
+element none of whose words is in the translation is dropped with its tags.
 """
 
 import re
@@ -130,33 +130,33 @@ def placed(phrase: Phrase, found: Aligned | None) -> list[Item]:
         if number < len(units):
             start, end = units[number]
             word = Item(found.text[start:end], owners[number], blank)
-        items += _beside(here, word, number, inner)
+        items += _beside(here, word, number, inner, len(phrase.units))
     _gather(phrase, items)
     return items
 
 
-def _beside(atoms: Sequence[Atom], word: Item | None, number: int, inner: bool) -> list[Item]:
+def _beside(atoms: Sequence[Atom], word: Item | None, number: int, inner: bool, last_place: int) -> list[Item]:
     """Atoms and the word after them, with the blanks that they had beside them where there is something beside them."""
     if not atoms:
         return [] if word is None else [word]
     blank = word.before if word else ""
     first, last = atoms[0], atoms[-1]
     before, after = first.blank_before and number > 0, last.blank_after and word is not None
-    if inner and not blank and word is not None:  # a stop follows, or a bracket goes before
-        before, after = (before, False) if _MARK.match(word.text) else (False, after)
-    if inner and blank and not before and not after:
-        before, after = (True, False) if first.before == 0 or last.blank_after else (False, True)
-    found = [
-        Item(atom.raw, atom.inside, " " if i and atom.blank_before else "", raw=True) for i, atom in enumerate(atoms)
-    ]
-    half = (
-        len(blank) // 2 if before and after else 0
-    )  # the blanks that were on both sides of what the model did not see
-    found[0].before = (blank[:half] or blank or " ") if before else ""
+    if inner and word is not None:
+        if not blank:  # a stop follows, or a bracket goes before
+            before, after = (before, False) if _MARK.match(word.text) else (False, after)
+        else:  # nothing sticks together that did not before
+            before, after = before or first.before == 0, after or last.before == last_place
+            before = before or not after
+    items = [Item(atom.raw, atom.inside, " " * (i and atom.blank_before), raw=True) for i, atom in enumerate(atoms)]
+    # The model saw the blanks of both sides as one stretch.
+    rest = blank[sum(len(item.before) for item in items) :] or " "
+    half = len(rest) // 2 if before and after else 0
+    items[0].before = (rest[:half] or rest) if before else ""
     if word is not None:
-        word.before = (blank[half:] or " ") if after else ""
-        found.append(word)
-    return found
+        word.before = rest[half:] if after else ""
+        items.append(word)
+    return items
 
 
 def _between_units(found: Aligned, target: Sequence[Range], source: Sequence[Range]) -> NDArray[np.float64]:
@@ -199,17 +199,19 @@ def _owners(
     links = _links(phrase, text, units, weights)
     owners = [None if link is None else phrase.owners[link] for link in links]
     _none_left_out(phrase, owners, weights)
+    common = _common(phrase.owners)
+    around = common.depth if common else 0
     places = []
     for atom in phrase.atoms:
-        if atom.before in (0, len(phrase.units)):
-            places.append(n if atom.before else 0)
+        last = atom.before == len(phrase.units)
+        to_left = _shared(atom.inside, phrase.owners[atom.before - 1]) if atom.before else -1
+        to_right = -1 if last else _shared(atom.inside, phrase.owners[atom.before])
+        if (last or not atom.before) and max(to_left, to_right) <= around:
+            places.append(n if last else 0)  # it stays at its edge, unless it is in an element with the word beside it
             continue
-        left, right = phrase.owners[atom.before - 1], phrase.owners[atom.before]
-        to_left, to_right = _shared(atom.inside, left), _shared(atom.inside, right)
         follows = to_left > to_right or (to_left == to_right and (atom.blank_after or not atom.blank_before))
         column = weights[:, atom.before - 1 if follows else atom.before]
-        # Of equally good places the one that keeps the order.
-        places.append(int(column.argmax()) + follows)
+        places.append(n - int(column[::-1].argmax()) if follows else int(column.argmax()))
     return owners, places
 
 

@@ -1,7 +1,6 @@
 """HTML with other sentences in it: balanced, no text lost, no tag inside a word, whatever comes in."""
 
 import re
-from html import unescape
 from html.parser import HTMLParser
 from time import process_time
 
@@ -14,6 +13,7 @@ from jumok.text.markup import read_html, read_lines
 from jumok.text.projection import Aligned, units_of
 
 LEFT_OUT = {"p", "li"}
+CUTS = {"p", "div", "li", "h1", "br", "pre"}
 VOID = {"br", "img", "wbr", "hr"}
 
 
@@ -61,6 +61,7 @@ class Seen(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append(self.get_starttag_text())
+        self.text += " " * (tag in CUTS)
         if tag not in VOID:
             self.open.append(tag)
 
@@ -70,6 +71,7 @@ class Seen(HTMLParser):
     def handle_endtag(self, tag):
         while self.open and self.open[-1] != tag and self.open[-1] in LEFT_OUT:
             self.open.pop()
+        self.text += " " * (tag in CUTS)
         assert self.open, f"</{tag}> without a start"
         assert self.open.pop() == tag
 
@@ -94,7 +96,7 @@ DOCUMENT = st.lists(BLOCK | st.sampled_from(["<br>", "\n", "<pre>  a <b>\n</b></
 SOUP = st.lists(
     st.sampled_from(
         ["<b>", "</b>", "<i>", "</i>", "<p>", "</p>", "<div>", "</div>", "<a href='>'>", "</a>", "<br>", "<img>", "word ",
-         "가나", ". ", "Two", "&lt;", "&#0;", "\0", "<code>", "</code>", "<span translate=no>", "</span>", "<!--", "-->",
+         "가나", ". ", "Two", "&lt;", "&#0;", "\0", "<code>", "</code>", "<span translate=no>", "</span>", "<!-- c -->",
          "<![CDATA[x]]>", "<", ">", '"', "<a x=", "</", "<script>", "</script>", "<x/>", " ", "\n"]
     ),
     max_size=25,
@@ -121,10 +123,10 @@ def test_tags_are_balanced_none_doubled_and_no_word_lost(way, document: str) -> 
 @given(document=SOUP)
 def test_tag_soup_becomes_balanced(way, document: str) -> None:
     found = translated(document, way)
-    kept = re.sub(r"<!--.*?-->|<(script|code)\b.*?</\1>|<!\[CDATA\[x\]\]>", "", found, flags=re.DOTALL)
-    Seen(kept)
-    assert not re.search(r"\w</?(?:b|i|a|span)\b[^>]*>\w", kept) or "span" in kept  # no tag inside a word
-    assert translated(found) == translated(translated(found))
+    Seen(found)
+    assert read_html(found).sentences == read_html(translated(found)).sentences
+    if not re.search("<(code|script|span)", found):
+        assert not re.search(r"\w</?[bi]>\w", found)  # no tag inside a word
 
 
 @pytest.mark.parametrize(
@@ -135,10 +137,13 @@ def test_tag_soup_becomes_balanced(way, document: str) -> None:
         ("ab <b>cd <i>ef</i></b> gh", "gh <b><i>ef</i> cd</b> ab"),
         ("un<b>believ</b>able cd", "cd <b>unbelievable</b>"),
         ("ab <code>x  y</code> cd", "cd ab <code>x  y</code>"),
-        ("<b>Ab cd. Ef</b> gh.", "<b>cd. Ab gh.</b> Ef"),
-        ("ab <span class='a notranslate'>Name <b>x</span> cd", "cd ab <span class='a notranslate'>Name <b>x</b></span>"),
+        ("<b>Ab cd. Ef</b> gh.", "<b>cd. Ab</b> gh. Ef"),
+        (
+            "ab <span class='a notranslate'>Name <b>x</span> cd",
+            "cd ab <span class='a notranslate'>Name <b>x</b></span>",
+        ),
         ("<p>Ab cd<br>ef gh", "<p>cd Ab<br>gh ef"),
-        ("<b>ab <i>cd</b> ef</i>", "<b><i>cd</i> ab</b> ef"),
+        ("<b>ab <i>cd</b> ef</i>", "ef <b><i>cd</i> ab</b>"),
         ("a < b & c", "c &amp; b &lt; a"),
         ("text <b and more", "more and &lt;b text"),
         ("<textarea>a <b> c</textarea>", "<textarea>a <b> c</textarea>"),
@@ -154,7 +159,9 @@ def test_without_alignment_what_is_around_a_sentence_stays_and_nothing_is_lost_b
 
 
 def test_what_stands_in_the_sentences_is_unescaped_text() -> None:
-    markup = read_html("<p>Caf&eacute;&nbsp;&lt;b&gt; is <em>good</em>. 비가 온다.눈이 온다.</p><script>var x</script>--")
+    markup = read_html(
+        "<p>Caf&eacute;&nbsp;&lt;b&gt; is <em>good</em>. 비가 온다.눈이 온다.</p><script>var x</script>--"
+    )
     assert markup.sentences == ["Café\xa0<b> is good.", "비가 온다.", "눈이 온다."]
     assert markup.aligned == [True, False, False]
     found = markup.filled([Aligned("A & B."), Aligned("Rain."), Aligned("Snow.")])
@@ -178,4 +185,3 @@ def test_hostile_documents_take_linear_time(unit: str) -> None:
     found = translated(document, unaligned)
     assert process_time() - began < 20  # they take a second; the standard library's parser, forty, for one of them
     assert len(found) < 6 * len(document) + 100
-    assert unescape("&amp;") == "&"
