@@ -4,7 +4,8 @@ Texts are translated sentence by sentence, and the ends of lines, or the tags of
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -12,6 +13,7 @@ import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from jumok.errors import JumokError
 from jumok.serve.app import Route, Server, json_response
 from jumok.serve.models import Served
 from jumok.serve.refusal import ErrorShape, Refusal
@@ -49,7 +51,8 @@ async def translate(server: Server, request: Request) -> Response:
     n = _count(asked.get("alternatives", 0))
     documents = await asyncio.to_thread(lambda: [read(text) for text in texts])
     sources = [" ".join(document.sentences) for document in documents]
-    pairs = [_pair(server, asked.get("source"), target, text) for text in sources]
+    known = await _pairs(server)
+    pairs = [_pair(known, asked.get("source"), target, text) for text in sources]
     found_texts: list[list[str]] = [[]] * len(texts)
     try:
         async with asyncio.timeout(server.limits.seconds):
@@ -62,7 +65,7 @@ async def translate(server: Server, request: Request) -> Response:
         raise Refusal(504, "serve.timeout", f"no answer within {server.limits.seconds:g} seconds") from error
     found: dict[str, list[Any]] = {"translatedText": [best for best, *_ in found_texts]}
     if asked.get("source") == "auto":
-        found["detectedLanguage"] = [_detected(server, text)[0] for text in sources]
+        found["detectedLanguage"] = [_detected(known, text)[0] for text in sources]
     if n:
         found["alternatives"] = [others for _, *others in found_texts]
     return json_response(found if isinstance(given, list) else {name: one for name, (one,) in found.items()})
@@ -120,12 +123,10 @@ def _aligned(translator: Translator, source: str, output: Translation, rank: int
 
 async def languages(server: Server, request: Request) -> Response:
     await _fields(server, request)
-    codes = sorted({code for served in _pairs(server) for code in _codes(served)})
+    pairs = await _pairs(server)
+    codes = sorted({code for served in pairs for code in _codes(served)})
     return JSONResponse(
-        [
-            {"code": c, "name": c, "targets": sorted({t for s, t in map(_codes, _pairs(server)) if s == c})}
-            for c in codes
-        ]
+        [{"code": c, "name": c, "targets": sorted({t for s, t in map(_codes, pairs) if s == c})} for c in codes]
     )
 
 
@@ -133,7 +134,7 @@ async def detect(server: Server, request: Request) -> Response:
     text = (await _fields(server, request)).get("q")
     if not isinstance(text, str):
         raise Refusal(400, "serve.request", "Invalid request: missing q parameter")
-    return JSONResponse(_detected(server, text))
+    return JSONResponse(_detected(await _pairs(server), text))
 
 
 async def _fields(server: Server, request: Request) -> dict[str, Any]:
@@ -159,8 +160,19 @@ def _count(value: Any) -> int:
     return int(digits)
 
 
-def _pairs(server: Server) -> list[Served]:
-    return [served for served in server.models.loaded() if served.predictor.kind == "translation"]
+async def _pairs(server: Server) -> list[Served]:
+    """The translation runs, those loaded that nobody has asked for yet."""
+
+    def found() -> Iterator[Served]:
+        loaded = {served.name: served for served in server.models.loaded()}
+        for run in server.models.runs():
+            known = loaded.get(run.name)
+            task = known.predictor.kind if known else run.facts()["task"]
+            with suppress(JumokError):  # a damaged folder: the others go on
+                if task == "translation" and (served := server.models.get(run.name)) is not None:
+                    yield served
+
+    return await asyncio.to_thread(lambda: list(found()))
 
 
 def _codes(served: Served) -> tuple[str, str]:
@@ -168,18 +180,18 @@ def _codes(served: Served) -> tuple[str, str]:
     return source, target
 
 
-def _pair(server: Server, source: Any, target: Any, text: str) -> Served:
-    sources = [one["language"] for one in _detected(server, text)] if source == "auto" else [source]
+def _pair(pairs: Sequence[Served], source: Any, target: Any, text: str) -> Served:
+    sources = [one["language"] for one in _detected(pairs, text)] if source == "auto" else [source]
     for code in sources:
-        for served in _pairs(server):
+        for served in pairs:
             if _codes(served) == (code, target):
                 return served
     raise Refusal(400, "serve.languages", f"{ascii(source)} to {ascii(target)} is not supported"[:100])
 
 
-def _detected(server: Server, text: str) -> list[dict[str, Any]]:
+def _detected(pairs: Sequence[Served], text: str) -> list[dict[str, Any]]:
     """The source languages that the text can be in, each as likely as the others."""
-    codes = dict.fromkeys(_codes(served)[0] for served in _pairs(server))
+    codes = dict.fromkeys(_codes(served)[0] for served in pairs)
     possible = [code for code in codes if not Language(code).excludes(text)]
     if not possible:
         return [{"confidence": 0.0, "language": code} for code in codes] or [{"confidence": 0.0, "language": "en"}]
