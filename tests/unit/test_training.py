@@ -14,6 +14,7 @@ import torch
 
 from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError, DataError, InputError, RecipeError, RunError
+from jumok.models.transformer import Transformer
 from jumok.predictor import load
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.classification.predictor import Classifier
@@ -167,6 +168,22 @@ def test_a_stop_during_an_evaluation_saves_the_step_and_leaves_the_evaluation_to
     assert same_model(tmp_path / "run", trained)
 
 
+def test_a_stop_in_the_middle_of_a_search_is_heard_at_its_next_step(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of dev may be one batch, whose beam search takes minutes."""
+    step, taken = Transformer.step, list[bool]()
+
+    def counted(self: Transformer, *given: Any, **named: Any) -> Any:
+        taken.append(True)
+        return step(self, *given, **named)
+
+    monkeypatch.setattr(Transformer, "step", counted)
+    events = list(train(recipe(), tmp_path / "run", stop=lambda: bool(taken)))
+    assert (events[-1], len(taken)) == (Finished(4, "interrupted"), 1)
+    assert RunFolder(tmp_path / "run").checkpoints.progress(4)["unevaluated"]
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_a_stop_while_the_model_is_scored_loses_nothing(split: str, tmp_path: Path, trained: Path) -> None:
     asked: list[bool] = []
@@ -279,6 +296,14 @@ def test_a_damaged_end_is_made_again(finished: Path, trained: Path, damage: str)
     assert happened.scored == ["dev", "test"]
     for name in ("model/model.safetensors", "scores.json"):
         assert (finished / name).read_bytes() == (trained / name).read_bytes()
+
+
+def test_the_card_of_a_model_may_be_edited(finished: Path) -> None:
+    with (finished / "model/README.md").open("a") as card:
+        card.write("\nTrained for the kitchen.\n")
+    assert load(finished)(["1 2"]) != []
+    assert again(finished).scored == []
+    assert (finished / "model/README.md").read_text().endswith("kitchen.\n")
 
 
 def test_harmless_changes_do_not_stop_a_run(finished: Path) -> None:

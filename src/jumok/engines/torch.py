@@ -48,7 +48,7 @@ class TorchEngine(TorchInside):
     """Models of one task and one vocabulary, in evaluation mode, on one device."""
 
     def __init__(self, models: Sequence[Model], tokenizers: Tokenizers, between: Done = nobody) -> None:
-        """`between` is called before every batch, and may raise to stop."""
+        """`between` is called before every batch and every step of a search, and may raise to stop."""
         self.models = list(models)
         self.between = between
         self.tokenizers = tokenizers
@@ -268,11 +268,13 @@ class TorchEngine(TorchInside):
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:
-        return (
-            self._write(requests, config, done) if sources is None else self._translate(sources, requests, config, done)
-        )
+        def both(n: int) -> None:
+            self.between(0)
+            done(n)
 
-    def _translate(
+        return self._write(requests, config, both) if sources is None else self._read(sources, requests, config, both)
+
+    def _read(
         self, sources: Rows, requests: Sequence[Request], config: DecodeConfig, done: Done
     ) -> list[list[Hypothesis]]:
         models = [model for model in self.models if isinstance(model, Transformer | Seq2Seq)]
