@@ -27,7 +27,7 @@ class NotToml(ValueError):
 
 def parse_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:
     """The tree of a TOML text, and the line of every key."""
-    _refuse_brackets(text)
+    _refuse_nesting(text)
     try:
         tree = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -53,12 +53,13 @@ def _line(lines: dict[str, int], path: str) -> int:
     return lines.get(path) or next(below, 1)  # a key written with escapes is not found
 
 
-def _refuse_brackets(text: str) -> None:
-    """Refuse nesting in which the parser would run out of stack."""
-    depth = 0
+def _refuse_nesting(text: str) -> None:
+    """Refuse brackets in which the parser would run out of stack, and keys of so many parts that it runs out of memory."""
+    depth = parts = 0
     for token, line in _tokens(text):
         depth = max(depth + (token in ("[", "{")) - (token in ("]", "}")), 0)
-        if depth > DEEPEST:
+        parts = 0 if token in "[]{}=,\n" else parts + (token == ".")
+        if max(depth, parts) > DEEPEST:
             raise NotToml("nested too deeply", line)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jumok.toml import key_lines
+from jumok.toml import NotToml, key_lines, parse_toml
 
 TEXT = '''# seed = 9
 seed = 1  # data = 2
@@ -87,3 +87,17 @@ def test_all_keys_of_the_recipes_are_found_where_they_stand(path: Path) -> None:
     for leaf in leaves(tomllib.loads(text)):
         name = leaf.rpartition(".")[2]
         assert name.isdigit() or name in lines[found[leaf] - 1], leaf
+
+
+@pytest.mark.parametrize("text", ["{} = 1", "[{}]", "x = {{ {} = 1 }}"])
+def test_a_key_of_many_parts_is_refused_before_it_is_parsed(text: str) -> None:
+    """The standard library takes memory that grows with the square of their number: here 40 GB."""
+    with pytest.raises(NotToml) as caught:
+        parse_toml("a = 1\n" + text.format("a." * 100_000 + "a"))
+    assert caught.value.line == 2
+
+
+def test_points_in_numbers_are_no_parts_of_keys() -> None:
+    numbers = [n + 0.5 for n in range(40)]
+    assert parse_toml(f"a = {numbers}")[0] == {"a": numbers}
+    assert len(parse_toml("\n".join(f"a.b{n} = {n}.5" for n in range(40)))[0]["a"]) == 40
