@@ -263,7 +263,7 @@ def linked(name: str) -> Callable[[Path], object]:
 
 
 MODELS: dict[str, Callable[[Path], object]] = {
-    "d_ff of a million": configured(d_ff=10**6),
+    "d_ff of a million in 100 layers": configured(d_ff=10**6, n_layers=100),
     "n_layers of 999": configured(n_layers=999),
     "n_layers of a million": configured(n_layers=10**6),
     "d_model of a billion": configured(d_model=10**9),

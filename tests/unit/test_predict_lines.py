@@ -1,6 +1,7 @@
 """Lines of input that go together, and one of them that cannot be answered."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -154,6 +155,24 @@ def test_json_is_one_object_printed_bit_by_bit(predict: Predict, lines: Sequence
     said = predict(*lines, options=["--json"]).stdout
     assert said == json.dumps(json.loads(said), ensure_ascii=False, indent=2) + "\n"
     assert len(json.loads(said)["predictions"]) == len(lines)
+
+
+def test_outputs_in_json_are_printed_before_the_next_are_computed(
+    predict: Predict, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many lines there are, the outputs of a few are all that is held."""
+    printed: list[int] = []
+
+    class Watching(Echo):
+        def answer(self, *given: Any) -> Iterator[Capitals]:
+            sys.stdout.flush()
+            printed.append(sys.stdout.buffer.tell())
+            return super().answer(*given)
+
+    monkeypatch.setattr("jumok.predictor.load", lambda *runs, **_: Watching())
+    monkeypatch.setattr("jumok.cli.predict.AT_ONCE", 2)
+    assert predict(*"abcdef", options=["--json"]).exit_code == 0
+    assert len({*printed}) == len(printed) == 3
 
 
 def test_a_closed_stdout_ends_the_command_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

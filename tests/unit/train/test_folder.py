@@ -104,7 +104,10 @@ def test_stored_facts_come_back(folder: RunFolder) -> None:
     assert [path.name for path in folder.path.iterdir()] == ["recipe.json"]
 
 
-@pytest.mark.parametrize("content", [b"", b'{"recipe": {', b"\xff\xfe"])
+TORN = [b"", b'{"recipe": {', b"\xff\xfe", b"[" * 100_000, b'{"recipe": ' + b"9" * 5000]
+
+
+@pytest.mark.parametrize("content", TORN, ids=range(5))
 def test_a_torn_recipe_is_named(content: bytes, folder: RunFolder) -> None:
     folder.recipe.write_bytes(content)
     with pytest.raises(CheckpointError) as caught:
