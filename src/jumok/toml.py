@@ -54,7 +54,7 @@ def _line(lines: dict[str, int], path: str) -> int:
 
 
 def _refuse_nesting(text: str) -> None:
-    """Refuse brackets in which the parser would run out of stack, and keys of so many parts that it runs out of memory."""
+    """Refuse brackets that exhaust the stack of the parser, and keys of so many parts that they exhaust the memory."""
     depth = parts = 0
     for token, line in _tokens(text):
         depth = max(depth + (token in ("[", "{")) - (token in ("]", "}")), 0)
