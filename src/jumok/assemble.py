@@ -76,7 +76,7 @@ class Run:
             interrupted=interrupted,
             threads=self.threads,
         )
-        return with_samples(events, self.samples, every=self.recipe.train.evaluate_every)
+        return with_samples(events, self.samples, every=int(self.recipe.train.evaluate_every))
 
     def samples(self) -> list[Sample]:
         """What the model answers to a few dev examples as it is now."""

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from jumok.data.corpus import Corpus
+from jumok.engines.torch import TorchEngine
 from jumok.errors import JumokError
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
@@ -61,7 +62,8 @@ class Comparing:
             os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
         a, b = (load(run.path, max_characters=sys.maxsize) for run in (self.other, self.run))
         for predictor in (a, b):
-            predictor.engine.between = self.tick
+            if isinstance(predictor.engine, TorchEngine):
+                predictor.engine.between = self.tick
         return [asdict(comparison) for comparison in a.compare(b, self.examples, done=self.tick)]
 
     def tick(self, n: int) -> None:
