@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from jumok.serve.access import require_same_origin
-from jumok.serve.app import ANY_OBJECT, Route, Server, document, json_response
+from jumok.serve.app import ANY_OBJECT, Route, Server, json_response
 from jumok.serve.refusal import Refusal
 from jumok.tasks.protocol import plain
 
@@ -64,7 +64,7 @@ async def predict(server: Server, request: Request) -> Response:
 
 
 async def openapi(server: Server, request: Request) -> Response:
-    return JSONResponse(document(server.routes))
+    return Response(server.openapi, media_type="application/json")
 
 
 STATUS = {"type": "object", "required": ["status"], "properties": {"status": {"type": "string"}}}

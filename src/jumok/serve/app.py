@@ -68,6 +68,7 @@ class Server:
         self.access = access or Access()
         self.draining = False
         self.routes = routes
+        self.openapi = json.dumps(document(routes)).encode()
         table = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in routes]
         self.app = Starlette(routes=table, exception_handlers={404: _not_found, 405: _not_allowed, 500: _broken})
 
@@ -165,7 +166,10 @@ class Server:
         if len(examples) > most:
             raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {most:,} at once")
         try:
+            self.queue.require_room(len(examples))
             found = await asyncio.to_thread(served.jobs, examples, options)
+        except Busy as busy:
+            raise _too_much(busy) from busy
         except JumokError as error:
             raise Refusal(422, error.code, error.what, hint=error.hint or "") from error
         await self.compute(request, [job for job in found if isinstance(job, Job)])
@@ -192,7 +196,7 @@ class Server:
         try:
             self.queue.submit(jobs)
         except Busy as busy:
-            raise Refusal(429, "serve.busy", "too much is waiting", seconds=busy.seconds) from busy
+            raise _too_much(busy) from busy
 
     async def wait(self, request: Request, waiting: "asyncio.Future[Any]") -> None:
         """Until it is there, unless the client goes before, or it takes too long."""
@@ -206,6 +210,10 @@ class Server:
         if gone.done():
             raise Refusal(499, "serve.gone", "the client has gone")
         raise Refusal(504, "serve.timeout", f"no answer within {self.limits.seconds:g} seconds")
+
+
+def _too_much(busy: Busy) -> Refusal:
+    return Refusal(429, "serve.busy", "too much is waiting", seconds=busy.seconds)
 
 
 async def _disconnected(request: Request) -> None:

@@ -100,15 +100,22 @@ class Queue:
     def submit(self, jobs: Sequence[Job]) -> None:
         """All of a request, or none: Busy if there is no room for them. A request larger than the queue can never be
         answered and has to be refused before."""
-        tokens = sum(job.tokens for job in jobs)
         with self._changed:
-            queued = sum(job.tokens for job in self._waiting)
-            full = len(self._waiting) + len(jobs) > self.most_inputs or queued + tokens > self.most_tokens
-            if self._closed or (full and self._waiting):
-                self.counts.refused += len(jobs)
-                raise Busy(self._seconds(queued))
+            self._refuse_without_room(len(jobs), sum(job.tokens for job in jobs))
             self._waiting += jobs
             self._changed.notify()
+
+    def require_room(self, inputs: int) -> None:
+        """Busy if so many inputs have no room, however short they are: to be asked before they are tokenized."""
+        with self._changed:
+            self._refuse_without_room(inputs, inputs)
+
+    def _refuse_without_room(self, inputs: int, tokens: int) -> None:
+        queued = sum(job.tokens for job in self._waiting)
+        full = len(self._waiting) + inputs > self.most_inputs or queued + tokens > self.most_tokens
+        if self._closed or (full and self._waiting):
+            self.counts.refused += inputs
+            raise Busy(self._seconds(queued))
 
     def tokenised(self, seconds: float) -> None:
         """For the counts: so long took the tokens of a request."""
