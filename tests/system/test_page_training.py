@@ -32,6 +32,14 @@ def write(run: Path, *events: dict[str, object], mode: str = "a") -> None:
         file.writelines(json.dumps(event) + "\n" for event in events)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def patience():
+    """The page looks for news of a run every second, and for new runs every four."""
+    expect.set_options(timeout=30_000)
+    yield
+    expect.set_options(timeout=5_000)
+
+
 @pytest.fixture(scope="module")
 def made(jumok, reversed_run, tmp_path_factory):
     """A server of a trained toy and of runs that are written by hand, and the folder they are in."""
