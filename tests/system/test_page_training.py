@@ -159,6 +159,30 @@ def test_what_is_on_screen_is_saved(look, tmp_path):
     assert len(lines) == 601
 
 
+def test_smoothing_never_bends_the_past(look):
+    page = look("reverse")
+    found = page.evaluate(
+        """async () => {
+          const m = await import("/page/plot.js");
+          const points = Array.from({ length: 200 }, (_, n) => [n + 1, ((n * 37) % 11) + 5 / (n + 1)]);
+          const [all, some] = [points, points.slice(0, 120)].map((one) => m.smoothed(one, 20));
+          const low = [[1, 1], [2, 3], [3, 2], [4, null], [5, 9]];
+          return {
+            same: some.every(([step, value], i) => all[i][0] === step && all[i][1] === value),
+            ends: [some.at(-1)[0], all.at(-1)[0]], first: all[0][1] === points[0][1], off: m.smoothed(low, 0) === low,
+            medians: m.smoothed(low, 2), before: [m.before(low, 0), m.before(low, 3.5)], ticks: m.ticks(0, 7, 5),
+          };
+        }"""
+    )
+    assert found["same"]
+    assert found["first"]
+    assert found["off"]
+    assert found["ends"] == [110, 190]
+    assert found["medians"] == [[1, 1], [2, 2], [3, 2.5], [4, 5.5]]
+    assert found["before"] == [None, [3, 2]]
+    assert found["ticks"] == [0, 2, 4, 6]
+
+
 def test_hostile_samples_are_text(look, begun):
     begun("hostile", step(1), sampled(1, "x"), step(2), sampled(2, HOSTILE))
     page = look("hostile")

@@ -1,6 +1,6 @@
 """events.jsonl as the page reads it: its new lines, or a long history in few points."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -55,21 +55,25 @@ def told_once(events: Sequence[Event]) -> list[Event]:
 
 
 def thinned(events: Sequence[Event], points: int) -> list[Event]:
-    """At most about `points` steps: of each bucket those with the lowest and the highest loss, so that
-    no spike is lost. Other events all stay."""
+    """At most about `points` steps: of each bucket those with the lowest, the median and the highest
+    loss, so that no spike is lost and a median over them stays about the same. Other events all stay."""
     steps = [i for i, event in enumerate(events) if event["event"] == "step"]
     if len(steps) <= points:
         return list(events)
-    buckets = max(points // 2, 1)
+    buckets = max(points // 3, 1)
     kept = {steps[0], steps[-1]}
     for bucket in range(buckets):
         inside = steps[bucket * len(steps) // buckets : (bucket + 1) * len(steps) // buckets]
         lost = [i for i in inside if not isinstance(events[i].get("loss"), int | float)]
-        finite = [i for i in inside if isinstance(events[i].get("loss"), int | float)]
+        finite = sorted((i for i in inside if isinstance(events[i].get("loss"), int | float)), key=_loss_of(events))
         kept.update(lost[:1])
         if finite:
-            kept |= {min(finite, key=lambda i: events[i]["loss"]), max(finite, key=lambda i: events[i]["loss"])}
+            kept |= {finite[0], finite[len(finite) // 2], finite[-1]}
     return [event for i, event in enumerate(events) if event["event"] != "step" or i in kept]
+
+
+def _loss_of(events: Sequence[Event]) -> Callable[[int], float]:
+    return lambda i: float(events[i]["loss"])
 
 
 def _parsed(content: bytes) -> list[Event]:
