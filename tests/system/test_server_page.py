@@ -1,6 +1,7 @@
-"""docs/server.md: its examples run, in order, against a served quickstart; its limits are those of the code."""
+"""docs/server.md and the README: their examples run against a served quickstart; the limits are those of the code."""
 
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,21 +11,38 @@ from served import Served
 from jumok.serve import http, libretranslate, models, process, queue
 from jumok.serve.limits import Limits
 
-PAGE = (Path(__file__).parents[2] / "docs/server.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE, README = ((ROOT / name).read_text("utf-8") for name in ("docs/server.md", "README.md"))
 SHORT = {"train.steps": 12, "train.evaluate_every": 12, "train.save_every": 12, "data.n_train": 3000, "data.n_dev": 20}
 SMALL = {"data.n_test": 30, "model.d_model": 32, "model.d_ff": 64}
 
 
 @pytest.fixture(scope="module")
-def served(here, jumok, recipes):
+def served(here, jumok, recipes, runs):
     out = here.folder / "docs" / "quickstart"
     changed = [part for key, value in (SHORT | SMALL).items() for part in ("--set", f"{key}={value}")]
     here("train", recipes / "quickstart.toml", "--out", out, *changed)
-    found = Served(jumok, out)
+    shutil.copytree(runs("korean").folder, out.parent / "gpt")
+    found = Served(jumok, out, out.parent / "gpt")
     yield found
     assert found.stop() == 0
 
 
+@pytest.fixture(autouse=True)
+def this_machine(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)  # which it would refuse to ask, too
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # clients that a reader's script ends with open connections
+def test_the_readmes_clients(served, capsys):
+    blocks = [block for block in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "127.0.0.1" in block]
+    assert len(blocks) == 3
+    for block in blocks:
+        exec(compile(block.replace("http://127.0.0.1:8000", served.address), "README.md", "exec"), {})
+        assert capsys.readouterr().out.strip(), block
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_its_examples_run(served, capsys):
     page = PAGE.replace("http://127.0.0.1:8000", served.address)
     for line in re.findall(r"^curl .*$", page, re.MULTILINE):
@@ -35,7 +53,8 @@ def test_its_examples_run(served, capsys):
         exec(compile(block, "docs/server.md", "exec"), names)
     said = capsys.readouterr().out
     assert "'code': 'en'" in said
-    html = said.splitlines()[-1]
+    assert "['gpt', 'quickstart']" in said
+    (html,) = [line for line in said.splitlines() if line.startswith("<p>")]
     assert [html.count(tag) for tag in ("<p>", "<b>", "</b>", "<br>", "<i>", "</i>", "</p>")] == [1] * 7
 
 
