@@ -1,6 +1,7 @@
 """The Use room in a browser: every task answers, in both languages, whatever is typed."""
 
 import pytest
+from playwright.sync_api import expect
 
 TYPED = {
     "reverse": {"text": "1 2 3"},
@@ -46,6 +47,17 @@ def test_hostile_texts_are_text(visit, run: str, text: str) -> None:
     page.wait_for_selector(".use .note, button.word, .marked")
     assert page.title() != "owned"
     assert page.input_value("textarea") == text
+
+
+@pytest.mark.parametrize("room", ["use", "inside"])
+def test_texts_to_try_are_those_that_the_training_showed(visit, room):
+    page = visit(run="reverse", room=room)
+    one = page.locator(".examples button").first
+    text = one.inner_text()
+    one.click()
+    expect(page.locator("main textarea").first).to_have_value(text)
+    expect(page.locator(".examples")).to_have_count(0)
+    expect(page.locator(".output .words" if room == "use" else ".large-head canvas")).to_be_visible()
 
 
 def test_a_lone_surrogate_is_told(visit) -> None:

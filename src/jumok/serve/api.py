@@ -46,6 +46,7 @@ async def show_run(server: Server, request: Request) -> Response:
     facts = await asyncio.to_thread(run.facts)
     if facts["usable"]:
         facts |= (await server.served(run.name)).facts()
+        facts["examples"] = await asyncio.to_thread(run.examples)
     return json_response(facts)
 
 

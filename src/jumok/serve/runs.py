@@ -12,6 +12,7 @@ from jumok.files import parse_json
 Status = Literal["running", "stopped", "died", "finished"]
 TAIL = 1 << 18
 """bytes at the end of events.jsonl in which the last event is looked for"""
+MOST_EXAMPLES, LONGEST_EXAMPLE = 3, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class Run:
             return "finished"
         return "stopped" if done or not last or last.get("event") == "finished" else "died"
 
-    def last_event(self) -> dict[str, Any]:
-        """The last complete event; empty if there is none."""
+    def last_event(self, kind: str = "") -> dict[str, Any]:
+        """The last complete event, or the last of a kind; empty if there is none."""
         try:
             with (self.path / "events.jsonl").open("rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -86,9 +87,17 @@ class Run:
             return {}
         for line in reversed(lines):
             with suppress(ValueError):
-                if isinstance(event := parse_json(line), dict) and "event" in event:
+                event = parse_json(line)
+                if isinstance(event, dict) and "event" in event and kind in ("", event["event"]):
                     return event
         return {}
+
+    def examples(self) -> list[str]:
+        """Short texts to try: those of dev that the training showed its answers to."""
+        samples = self.last_event("sampled").get("samples")
+        texts = [one.get("source") for one in samples if isinstance(one, dict)] if isinstance(samples, list) else []
+        short = [text for text in texts if isinstance(text, str) and 0 < len(text) <= LONGEST_EXAMPLE]
+        return list(dict.fromkeys(short))[:MOST_EXAMPLES]
 
     def trainer(self) -> int | None:
         """The process that trains into this folder: the one that its lock names, if it is alive and holds the lock.

@@ -71,6 +71,18 @@ def test_status_from_lock_and_last_event(folder: Path, client: TestClient) -> No
     assert status() == "stopped"
 
 
+def test_texts_to_try_are_those_of_the_last_samples(folder: Path) -> None:
+    run = Run("begun", folder / "begun")
+    assert run.examples() == []
+    old = {"event": "sampled", "step": 1, "samples": [{"source": "old", "gold": "", "output": ""}]}
+    texts = ["one", "x" * 200, "one", "", "둘", None, "three", "four"]
+    new = {"event": "sampled", "step": 2, "samples": [{"source": text} for text in texts] + ["no sample"]}
+    written(folder / "begun" / "events.jsonl", old, new, step(3, 1.0))
+    assert run.examples() == ["one", "둘", "three"]
+    written(folder / "begun" / "events.jsonl", {"event": "sampled", "step": 2, "samples": "broken"})
+    assert run.examples() == []
+
+
 def test_a_run_without_a_model_can_be_watched_but_not_used(client: TestClient) -> None:
     answer = client.post("/api/runs/begun/predict", json={"examples": ["a"]})
     assert (answer.status_code, answer.json()["error"]["code"]) == (409, "serve.no_model")

@@ -10,6 +10,7 @@ import { partsOf } from "./inside/data.js";
 import { Pending } from "./inside/pending.js";
 import { Positions } from "./inside/positions.js";
 import { Steps } from "./inside/steps.js";
+import { Examples } from "./use/text.js";
 
 const TABS = { attention: Attention, choices: Choices, attribution: Attribution, steps: Steps, positions: Positions };
 const TASKS = ["translation", "language_model", "classification", "tagging", "pretraining"];
@@ -36,7 +37,7 @@ function view(run) {
 
 function content(run, parts, tab) {
   const text = (state.text ?? "").trim();
-  if (!text && tab !== "positions") return h("p", { class: "muted" }, t("inside.no_text"));
+  if (!text && tab !== "positions") return [h("p", { class: "muted" }, t("inside.no_text")), h(Examples, { run, show: !run.pair, take: (one) => go({ text: one }) })];
   return h(TABS[tab], { run, text, parts });
 }
 

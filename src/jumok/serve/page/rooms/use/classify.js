@@ -5,7 +5,7 @@ import { number, t } from "../../words.js";
 import { Bars } from "./bars.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Remarks, kept } from "./text.js";
+import { Box, Copy, Examples, Remarks, kept } from "./text.js";
 
 const WORDS = 120; // left out one by one; longer texts are not looked at word by word
 
@@ -16,7 +16,7 @@ export function Classify({ run }) {
   const found = want(`classify ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], {}, signal))[0]);
   const output = ready ? found.answer : null;
   return [
-    h("div", { class: run.pair ? "columns" : "stack" }, h(Box, { name: "text", label: t(run.pair ? "use.classify.first" : "use.text"), placeholder: t("use.classify.placeholder") }), run.pair && h(Box, { name: "pair", label: t("use.classify.second") })),
+    h("div", { class: run.pair ? "columns" : "stack" }, h(Box, { name: "text", label: t(run.pair ? "use.classify.first" : "use.text"), placeholder: t("use.classify.placeholder") }), run.pair ? h(Box, { name: "pair", label: t("use.classify.second") }) : h(Examples, { run, show: !text })),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },

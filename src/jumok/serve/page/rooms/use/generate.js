@@ -6,7 +6,7 @@ import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 import { predict } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Remarks, kept } from "./text.js";
+import { Box, Copy, Examples, Remarks, kept } from "./text.js";
 
 const made = { run: null, prompt: "", text: "", problem: null, control: null, output: null };
 
@@ -19,6 +19,7 @@ export function Generate({ run }) {
     h("label", { class: "field", key: name }, h("span", {}, `${label}: ${number(value)}`), h("input", { type: "range", min, max, step, value, onInput: (event) => go({ [name]: event.target.value }, { replace: true }) }));
   return [
     h(Box, { name: "text", label: t("use.generate.prompt"), placeholder: t("use.generate.placeholder") }),
+    h(Examples, { run, show: !prompt }),
     h("div", { class: "columns" }, range("useTemperature", t("use.generate.temperature"), temperature, 0, 2, 0.1), range("useTokens", t("use.generate.tokens"), tokens, 5, 300, 5)),
     h(
       "div",

@@ -6,7 +6,7 @@ import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Remarks, kept, percent, places } from "./text.js";
+import { Box, Copy, Examples, Remarks, kept, percent, places } from "./text.js";
 
 /** A text split at the borders of all spans; each segment says what it belongs to in words, not in colour alone. */
 export function Marked({ text, spans, label = (span) => span.label }) {
@@ -32,6 +32,7 @@ export function Tag({ run }) {
   const rows = output?.error ? [] : output?.entities ?? [];
   return [
     h(Box, { name: "text", label: t("use.text"), placeholder: t("use.spans.placeholder") }),
+    h(Examples, { run, show: !text }),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },

@@ -63,14 +63,14 @@ export function Box({ name, label, lang, large, rows, placeholder, value = kept(
   );
 }
 
-/** Examples to begin with, as long as the box is empty. */
-export function Examples({ show, examples }) {
-  if (!show || !examples.length) return null;
+/** Texts to begin with, as long as the box is empty; the run's own unless others are given. */
+export function Examples({ run, show, texts = run.examples ?? [], take = (one) => keep("text", one) }) {
+  if (!show || !texts.length) return null;
   return h(
     "div",
     { class: "line examples", key: "examples" },
     h("span", { class: "small muted" }, t("use.try")),
-    examples.map(([label, act]) => h("button", { class: "chip", key: label, onClick: act }, label)),
+    texts.map((one) => h("button", { type: "button", class: "chip", key: one, onClick: () => take(one) }, one)),
   );
 }
 

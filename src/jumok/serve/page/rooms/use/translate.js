@@ -6,16 +6,10 @@ import { h } from "../../view.js";
 import { languageName, t } from "../../words.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Examples, Remarks, keep, kept, percent, places } from "./text.js";
+import { Box, Copy, Examples, Remarks, kept, percent, places } from "./text.js";
 
 const LINES = 100; // of a box; more are a file
 const UNSURE = [0.2, 0.4, 0.6]; // below these: three grades
-const EXAMPLES = {
-  "en-ko": ["two hundred thirty-four thousand five hundred six", "nineteen", "one million"],
-  de: ["Ein Mann fährt mit dem Fahrrad.", "Zwei Hunde spielen im Schnee.", "Eine Frau liest ein Buch im Park."],
-  en: ["Two dogs play in the snow.", "A woman reads a book."],
-  ko: ["안녕하세요", "오늘 날씨가 좋다"],
-};
 const here = { hover: null, open: null, chosen: new Map() };
 
 export function Translate({ run }) {
@@ -33,7 +27,7 @@ export function Translate({ run }) {
         "section",
         { class: "stack tight" },
         h(Box, { name: "text", label: languageName(run.source), lang: run.source, large: true, placeholder: t("use.translate.placeholder") }),
-        h(Examples, { show: !text, examples: examples(run).map((one) => [one, () => keep("text", one)]) }),
+        h(Examples, { run, show: !text }),
         text.split("\n").length > LINES && h("p", { class: "note warn" }, t("use.too_many_lines", { n: LINES })),
       ),
       h(
@@ -59,7 +53,6 @@ export function Translate({ run }) {
 }
 
 const unsureWords = (output) => output.words?.some((word) => grade(word.probability));
-const examples = (run) => EXAMPLES[`${run.source}-${run.target}`] ?? EXAMPLES[run.source] ?? [];
 
 function options(run) {
   const n = run.decode?.method === "beam" ? Math.min(run.decode.beam, 4) : 1;
