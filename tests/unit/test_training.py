@@ -21,6 +21,7 @@ from jumok.tasks.classification.predictor import Classifier
 from jumok.tasks.translation.predictor import Translator
 from jumok.train.folder import RunFolder
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step
+from jumok.train.samples import Sampled
 from jumok.training import Began, Event, Scored, Scoring, train
 
 TREE: dict[str, Any] = {
@@ -95,8 +96,9 @@ def test_what_happens_has_an_order(tmp_path: Path) -> None:
     assert finished == Finished(6, "steps")
     assert happened.steps == [1, 2, 3, 4, 5, 6]
     assert [event.step for event in happened.of(Evaluated)] == [4, 6]
+    assert [event.step for event in happened.of(Sampled)] == [1, 2, 4, 6]
     assert [event.step for event in happened.of(Saved)] == [2, 4, 6]
-    kinds = [type(event) for event in events if not isinstance(event, Step | Evaluated | Saved)]
+    kinds = [type(event) for event in events if not isinstance(event, Step | Evaluated | Sampled | Saved)]
     assert kinds == [Scoring, Scored] * 2
     assert [(event.split, event.examples) for event in happened.of(Scoring)] == [("dev", 8), ("test", 8)]
     stored = json.loads((tmp_path / "run/scores.json").read_text())
