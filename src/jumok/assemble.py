@@ -80,7 +80,7 @@ class Run:
 
     def samples(self) -> list[Sample]:
         """What the model answers to a few dev examples as it is now."""
-        if self.group.rank != 0 or not (examples := chosen(self.task.dev)):
+        if self.group.rank != 0 or not (examples := chosen(getattr(self.task, "dev", None))):
             return []
         kind, tokenizers = self.recipe.kind, self.task.tokenizers
         engine = TorchEngine([self.model.eval()], tokenizers)

@@ -42,9 +42,12 @@ def with_samples(
             yield Sampled(event.step, found)
 
 
-def chosen(dev: Sequence[Any]) -> list[Any]:
-    """The first examples of dev whose answer is a text; of plain texts, their beginnings."""
-    found = []
+def chosen(dev: Any) -> list[Any]:
+    """The first examples of dev whose answer is a text; of plain texts, their beginnings. None of dev data that is no
+    list of examples, such as the passages of pretraining."""
+    found: list[Any] = []
+    if not isinstance(dev, Sequence):
+        return found
     for example in dev[:MOST]:
         if isinstance(getattr(example, "gold", None), str):
             found.append(example)

@@ -43,6 +43,7 @@ def test_what_can_be_shown_is_chosen():
     assert chosen([Labelled("text", None, "label")]) == [Labelled("text", None, "label")]
     assert chosen([Text("one two three four five six seven"), Text("short")]) == [Text("one two three four five")]
     assert chosen([object()]) == []
+    assert chosen(object()) == chosen(None) == []
 
 
 def test_answers_have_source_and_gold_and_are_short():
