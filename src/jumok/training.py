@@ -177,6 +177,7 @@ def is_finished(run: Run) -> bool:
 
 def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
+    run.folder.require_lock()
     model = run.model_folder()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = _listening(load(run.folder.path, max_characters=sys.maxsize), done)
@@ -203,6 +204,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
         if split in sha256:
             scores[split]["data"] = {"sha256": sha256[split], "as_trained": True}
         yield Scored(split, scores[split])
+    run.folder.require_lock()
     card = model_card(run.recipe, model, scores)
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     run.folder.finish(run.folder.stored() or {}, scores)

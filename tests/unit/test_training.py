@@ -202,6 +202,25 @@ def test_a_stop_while_the_model_is_scored_loses_nothing(split: str, tmp_path: Pa
     assert same_model(tmp_path / "run", trained)
 
 
+@pytest.mark.parametrize("when", ["before it is written", "while it is scored"])
+def test_a_folder_that_is_removed_at_the_end_is_not_written_anew(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+
+    def removed(*_: object) -> bool:
+        shutil.rmtree(tmp_path / "run", ignore_errors=True)
+        return False
+
+    if when == "before it is written":
+        monkeypatch.setattr("jumok.training.is_finished", removed)
+    else:
+        monkeypatch.setattr("jumok.tasks.translation.task.TranslationTask.baseline_scores", removed)
+    with pytest.raises(RunError) as caught:
+        again(tmp_path / "run")
+    assert caught.value.code == "run.folder_gone"
+    assert not (tmp_path / "run").exists()
+
+
 def test_dev_data_that_changes_during_training_is_not_scored(tmp_path: Path) -> None:
     files = {name: tmp_path / f"{name}.tsv" for name in ("train", "dev", "test")}
     for file in files.values():
