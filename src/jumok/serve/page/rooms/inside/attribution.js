@@ -52,7 +52,7 @@ function Shares({ run, found, method }) {
 
 function Word({ word, value, most }) {
   const share = Math.abs(value) / most;
-  const back = mixed(colour("surface"), colour(value < 0 ? "against" : "for"), 0.55 * share);
+  const back = mixed(colour("surface"), colour(value < 0 ? "against" : "for"), 0.45 * share);
   return [h("span", { class: value < 0 && share > 0.05 ? "share minus" : "share", title: number(value, 3), style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` } }, word), " "];
 }
 

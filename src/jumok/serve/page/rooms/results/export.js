@@ -2,7 +2,7 @@
 
 import { h } from "../../view.js";
 import { t } from "../../words.js";
-import { csv, save } from "../inside/save.js";
+import { csv, save } from "../../save.js";
 import { Copy } from "../use/text.js";
 
 const HEAD = ["run", "split", "metric", "value", "low", "high", "n", "signature"];
