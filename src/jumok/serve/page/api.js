@@ -75,7 +75,10 @@ function lose() {
   token = null; // another process has another one
   redraw();
   const look = setInterval(async () => {
-    const back = await fetch("/health").then((answer) => answer.ok, () => false);
+    const back = await fetch("/health").then(
+      (answer) => answer.ok,
+      () => false,
+    );
     if (!back) return;
     clearInterval(look);
     connection.lost = false;

@@ -65,8 +65,27 @@ function Rows({ chart }) {
     h(
       "table",
       {},
-      h("thead", {}, h("tr", {}, head.map((text, i) => h("th", { class: "number", scope: "col" }, i ? text : t("training.step"))))),
-      h("tbody", {}, some.map((row) => h("tr", { key: row[0] }, h("th", { class: "number", scope: "row" }, number(row[0])), row.slice(1).map((value) => h("td", { class: "number" }, cell(value)))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((text, i) => h("th", { class: "number", scope: "col" }, i ? text : t("training.step"))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        some.map((row) =>
+          h(
+            "tr",
+            { key: row[0] },
+            h("th", { class: "number", scope: "row" }, number(row[0])),
+            row.slice(1).map((value) => h("td", { class: "number" }, cell(value))),
+          ),
+        ),
+      ),
     ),
   );
 }
@@ -134,7 +153,10 @@ function drawn(root, key, chart) {
     const where = t("training.at_step", { step });
     legend.lastChild.textContent = where;
     plot.setAttribute("aria-valuenow", step);
-    plot.setAttribute("aria-valuetext", [where, ...chart.series.map((series, i) => `${series.name} ${texts[i]}`)].join(", "));
+    plot.setAttribute(
+      "aria-valuetext",
+      [where, ...chart.series.map((series, i) => `${series.name} ${texts[i]}`)].join(", "),
+    );
   };
 
   const follow = (event) => {
@@ -146,7 +168,17 @@ function drawn(root, key, chart) {
   const keys = (event) => {
     const width = Math.max(Math.round((chart.range[1] - chart.range[0]) / 100), 1);
     const from = cursor ?? chart.range[1];
-    const to = { ArrowLeft: from - width, ArrowDown: from - width, ArrowRight: from + width, ArrowUp: from + width, PageDown: from - 10 * width, PageUp: from + 10 * width, Home: chart.range[0], End: chart.range[1], Escape: null }[event.key];
+    const to = {
+      ArrowLeft: from - width,
+      ArrowDown: from - width,
+      ArrowRight: from + width,
+      ArrowUp: from + width,
+      PageDown: from - 10 * width,
+      PageUp: from + 10 * width,
+      Home: chart.range[0],
+      End: chart.range[1],
+      Escape: null,
+    }[event.key];
     if (to === undefined) return;
     event.preventDefault();
     point(to === null ? null : Math.min(Math.max(to, chart.range[0]), chart.range[1]));

@@ -81,20 +81,28 @@ function Inside(run, room) {
   }
   if (!runs.known) return h("p", { class: "empty", role: "status" }, t("shell.loading"));
   if (!run && state.run && state.room === training.name) return training.waiting(state.run);
-  if (!runs.known.length) return h("p", { class: "empty" }, t("shell.no_runs"), h("code", {}, "jumok train recipes/quickstart.toml"));
+  if (!runs.known.length)
+    return h("p", { class: "empty" }, t("shell.no_runs"), h("code", {}, "jumok train recipes/quickstart.toml"));
   if (!run) return h("p", { class: "empty", role: "alert" }, t("shell.no_such_run", { run: state.run }));
   if (run.usable && !runs.facts.get(run.name)) {
     learn(run).then(redraw, redraw);
     if (room === use || room === inside) return h("p", { class: "empty", role: "status" }, t("shell.loading_model"));
   }
-  return room ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state, runs.known)) : null;
+  return room
+    ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state, runs.known))
+    : null;
 }
 
 function Header({ run, rooms, room }) {
   return h(
     "header",
     { class: "top" },
-    h("a", { class: "brand", href: "#", "aria-label": "jumok" }, "jumok", h("span", { lang: "ko", "aria-hidden": "true" }, "주목")),
+    h(
+      "a",
+      { class: "brand", href: "#", "aria-label": "jumok" },
+      "jumok",
+      h("span", { lang: "ko", "aria-hidden": "true" }, "주목"),
+    ),
     h(
       "nav",
       { "aria-label": t("shell.rooms") },
@@ -127,14 +135,21 @@ function Header({ run, rooms, room }) {
 }
 
 function RunMenu({ run }) {
-  const about = (one) => (one.source && one.target ? ` · ${languageName(one.source)} → ${languageName(one.target)}` : "");
+  const about = (one) =>
+    one.source && one.target ? ` · ${languageName(one.source)} → ${languageName(one.target)}` : "";
   return h(Menu, {
     label: t("shell.run"),
     class: "run",
     value: run?.name ?? "",
     options: runs.known.map((one) => [one.name, one.name + about(one)]),
     onPick: (name) => {
-      go({ ...Object.fromEntries(Object.keys(state).map((key) => [key, null])), lang: state.lang, theme: state.theme, room: state.room, run: name });
+      go({
+        ...Object.fromEntries(Object.keys(state).map((key) => [key, null])),
+        lang: state.lang,
+        theme: state.theme,
+        room: state.room,
+        run: name,
+      });
       look();
     },
   });
@@ -163,7 +178,13 @@ function Key() {
   return h(
     "form",
     { class: "banner", onSubmit: submit },
-    h("label", {}, t("shell.key"), " ", h("input", { name: "key", type: "password", autocomplete: "off", required: true })),
+    h(
+      "label",
+      {},
+      t("shell.key"),
+      " ",
+      h("input", { name: "key", type: "password", autocomplete: "off", required: true }),
+    ),
     h("button", {}, t("shell.unlock")),
   );
 }

@@ -15,7 +15,13 @@ export function Save({ name, scene, rows }) {
   return h(
     "div",
     { class: "line save no-print", role: "group", "aria-label": t("shell.save") },
-    buttons.map(([kind, act]) => h("button", { key: kind, class: "quiet", type: "button", "aria-label": t("shell.save_as", { kind }), onClick: act }, kind)),
+    buttons.map(([kind, act]) =>
+      h(
+        "button",
+        { key: kind, class: "quiet", type: "button", "aria-label": t("shell.save_as", { kind }), onClick: act },
+        kind,
+      ),
+    ),
   );
 }
 

@@ -14,7 +14,10 @@ probe.hidden = true;
 export function colour(name) {
   if (!probe.isConnected) document.body.append(probe);
   probe.style.color = `var(--${name})`;
-  return getComputedStyle(probe).color.match(/[\d.]+/g).slice(0, 3).map(Number);
+  return getComputedStyle(probe)
+    .color.match(/[\d.]+/g)
+    .slice(0, 3)
+    .map(Number);
 }
 
 const css = (rgb) => `rgb(${rgb.map(Math.round).join(" ")})`;
@@ -126,7 +129,10 @@ export function svgOf(scene) {
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="${FONT}">\n${back}\n${parts.join("\n")}\n</svg>\n`;
 }
 
-const safe = (text) => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
+const safe = (text) =>
+  text
+    .replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "\ufffd");
 const tenth = (x) => Math.round(x * 10) / 10;
 
 const SVG = {
@@ -140,17 +146,22 @@ const SVG = {
     return `<path d="M${tenth(s.x1)} ${tenth(s.y1)}${to}${tenth(s.x2)} ${tenth(s.y2)}" fill="none" stroke="${s.stroke}" stroke-width="${s.thick ?? 1}" opacity="${s.opacity ?? 1}"/>`;
   },
   path: (s) => {
-    const d = s.points.map((point, i) => (point ? `${s.points[i - 1] ? "L" : "M"}${tenth(point[0])} ${tenth(point[1])}` : "")).join("");
+    const d = s.points
+      .map((point, i) => (point ? `${s.points[i - 1] ? "L" : "M"}${tenth(point[0])} ${tenth(point[1])}` : ""))
+      .join("");
     return `<path d="${d}" fill="none" stroke="${s.stroke}" stroke-width="${s.thick ?? 1}" stroke-linejoin="round" stroke-dasharray="${(s.dash ?? []).join(" ")}" opacity="${s.opacity ?? 1}"/>`;
   },
-  dot: (s) => `<circle cx="${tenth(s.x)}" cy="${tenth(s.y)}" r="${s.r}" fill="${s.fill}" stroke="${s.stroke ?? s.fill}" stroke-width="${s.thick ?? 1}"/>`,
+  dot: (s) =>
+    `<circle cx="${tenth(s.x)}" cy="${tenth(s.y)}" r="${s.r}" fill="${s.fill}" stroke="${s.stroke ?? s.fill}" stroke-width="${s.thick ?? 1}"/>`,
   cells: (s) => {
     const shade = shades(s);
     const found = [];
     s.values.forEach((value, i) => {
       if (Math.abs(value) < 0.0036) return; // as pale as the paper
       const [x, y] = [s.x + (i % s.columns) * s.size, s.y + Math.floor(i / s.columns) * s.size];
-      found.push(`<rect x="${tenth(x)}" y="${tenth(y)}" width="${s.size}" height="${s.size}" fill="${css(shade(value))}"/>`);
+      found.push(
+        `<rect x="${tenth(x)}" y="${tenth(y)}" width="${s.size}" height="${s.size}" fill="${css(shade(value))}"/>`,
+      );
     });
     return found;
   },

@@ -60,7 +60,8 @@ function place(parent, shown, wanted, space) {
     const view = wanted[i];
     if (kept[i]) update(kept[i], view, space);
     else create(view, space);
-    if (view.element.parentNode !== parent || view.element.nextSibling !== next) parent.insertBefore(view.element, next);
+    if (view.element.parentNode !== parent || view.element.nextSibling !== next)
+      parent.insertBefore(view.element, next);
     next = view.element;
   }
 }
@@ -137,7 +138,8 @@ function set(element, name, old, value) {
   } else if (PROPERTIES.has(name)) {
     if (element[name] !== value) element[name] = value ?? "";
   } else if (old !== value) {
-    if (value === undefined || value === null || (value === false && !name.startsWith("aria-"))) element.removeAttribute(name);
+    if (value === undefined || value === null || (value === false && !name.startsWith("aria-")))
+      element.removeAttribute(name);
     else element.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
 }

@@ -52,6 +52,12 @@ export function languageName(code) {
 
 /** How long ago, or how long still: "3 minutes". */
 export function duration(seconds) {
-  const [unit, size] = [["hour", 3600], ["minute", 60], ["second", 1]].find(([, size]) => seconds >= size * 1.5) ?? ["second", 1];
-  return new Intl.NumberFormat(current, { style: "unit", unit, unitDisplay: "long" }).format(Math.round(seconds / size));
+  const [unit, size] = [
+    ["hour", 3600],
+    ["minute", 60],
+    ["second", 1],
+  ].find(([, size]) => seconds >= size * 1.5) ?? ["second", 1];
+  return new Intl.NumberFormat(current, { style: "unit", unit, unitDisplay: "long" }).format(
+    Math.round(seconds / size),
+  );
 }

@@ -25,19 +25,36 @@ function view(run) {
   const found = partsOf(run);
   if (!found.value) return [h("h1", {}, t("inside.heading")), h(Pending, { found })];
   const parts = found.value;
-  const tabs = Object.keys(TABS).filter((name) => (name === "steps" ? Object.keys(parts.steps).length > 0 : parts[name]));
+  const tabs = Object.keys(TABS).filter((name) =>
+    name === "steps" ? Object.keys(parts.steps).length > 0 : parts[name],
+  );
   const tab = tabs.includes(state.tab) ? state.tab : tabs[0];
   return [
     h("h1", {}, t("inside.heading")),
     h(Text, { run }),
     h(Tabs, { tabs, tab }),
-    h("div", { key: tab, class: "stack", role: "tabpanel", id: "inside-panel", "aria-labelledby": `inside-${tab}`, tabindex: "-1" }, content(run, parts, tab)),
+    h(
+      "div",
+      {
+        key: tab,
+        class: "stack",
+        role: "tabpanel",
+        id: "inside-panel",
+        "aria-labelledby": `inside-${tab}`,
+        tabindex: "-1",
+      },
+      content(run, parts, tab),
+    ),
   ];
 }
 
 function content(run, parts, tab) {
   const text = (state.text ?? "").trim();
-  if (!text && tab !== "positions") return [h("p", { class: "muted" }, t("inside.no_text")), h(Examples, { run, show: !run.pair, take: (one) => go({ text: one }) })];
+  if (!text && tab !== "positions")
+    return [
+      h("p", { class: "muted" }, t("inside.no_text")),
+      h(Examples, { run, show: !run.pair, take: (one) => go({ text: one }) }),
+    ];
   return h(TABS[tab], { run, text, parts });
 }
 
@@ -55,7 +72,17 @@ function Text({ run }) {
     "form",
     { class: "line look", onSubmit: look },
     h("label", { class: "visually-hidden", for: "inside-text" }, t("inside.text")),
-    h("textarea", { id: "inside-text", rows: "2", lang: run.source ?? "", dir: "auto", maxlength: "20000", placeholder: t("inside.placeholder"), value: draft ?? state.text ?? "", onInput: (event) => (draft = event.target.value), onKeydown: keys }),
+    h("textarea", {
+      id: "inside-text",
+      rows: "2",
+      lang: run.source ?? "",
+      dir: "auto",
+      maxlength: "20000",
+      placeholder: t("inside.placeholder"),
+      value: draft ?? state.text ?? "",
+      onInput: (event) => (draft = event.target.value),
+      onKeydown: keys,
+    }),
     h("button", { class: "main" }, t("inside.look")),
   );
 }
@@ -72,7 +99,20 @@ function Tabs({ tabs, tab }) {
     "div",
     { class: "tabs", role: "tablist", "aria-label": t("inside.title"), onKeydown: move },
     tabs.map((name) =>
-      h("button", { key: name, type: "button", role: "tab", id: `inside-${name}`, "aria-selected": String(name === tab), "aria-controls": "inside-panel", tabindex: name === tab ? "0" : "-1", onClick: () => go({ tab: name }) }, t(`inside.tab.${name}`)),
+      h(
+        "button",
+        {
+          key: name,
+          type: "button",
+          role: "tab",
+          id: `inside-${name}`,
+          "aria-selected": String(name === tab),
+          "aria-controls": "inside-panel",
+          tabindex: name === tab ? "0" : "-1",
+          onClick: () => go({ tab: name }),
+        },
+        t(`inside.tab.${name}`),
+      ),
     ),
   );
 }

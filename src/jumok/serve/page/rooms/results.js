@@ -17,8 +17,13 @@ document.head.append(style);
 
 function view(run, state) {
   const found = resultsOf(run);
-  if (found.problem) return [h("h1", {}, t("results.title")), h("p", { class: "note error", role: "alert" }, found.problem.what, " ", found.problem.hint)];
-  if (!found.value) return [h("h1", {}, t("results.title")), h("p", { class: "muted", role: "status" }, t("shell.loading"))];
+  if (found.problem)
+    return [
+      h("h1", {}, t("results.title")),
+      h("p", { class: "note error", role: "alert" }, found.problem.what, " ", found.problem.hint),
+    ];
+  if (!found.value)
+    return [h("h1", {}, t("results.title")), h("p", { class: "muted", role: "status" }, t("shell.loading"))];
   const splits = splitsOf(found.value);
   if (!splits.length) return [h("h1", {}, t("results.title")), h(None, { run })];
   const split = splits.includes(state.split) ? state.split : splits[0];
@@ -29,7 +34,12 @@ function view(run, state) {
     h(
       "div",
       { class: "line spread" },
-      h("div", { class: "about-run" }, h("h1", {}, t("results.title")), found.value.card && h("p", { class: "muted small", lang: "en" }, found.value.card)),
+      h(
+        "div",
+        { class: "about-run" },
+        h("h1", {}, t("results.title")),
+        found.value.card && h("p", { class: "muted small", lang: "en" }, found.value.card),
+      ),
       h(Export, shared),
     ),
     h("div", { class: "line spread choosing no-print" }, h(Splits, { splits, split }), h(Choose, shared)),
@@ -47,7 +57,13 @@ function Splits({ splits, split }) {
   return h(
     "div",
     { class: "line splits", role: "group", "aria-label": t("results.data") },
-    splits.map((name) => h("button", { key: name, type: "button", "aria-pressed": String(name === split), onClick: () => go({ split: name }) }, splitName(name))),
+    splits.map((name) =>
+      h(
+        "button",
+        { key: name, type: "button", "aria-pressed": String(name === split), onClick: () => go({ split: name }) },
+        splitName(name),
+      ),
+    ),
   );
 }
 
@@ -77,7 +93,11 @@ function None({ run }) {
     "div",
     { class: "empty stack tight" },
     h("p", {}, imported ? t("results.none.imported") : t("results.none.unfinished")),
-    h("p", {}, h("code", {}, imported ? `jumok evaluate ${run.name} --data test=FILE` : `jumok train RECIPE --out ${run.name}`)),
+    h(
+      "p",
+      {},
+      h("code", {}, imported ? `jumok evaluate ${run.name} --data test=FILE` : `jumok train RECIPE --out ${run.name}`),
+    ),
   );
 }
 

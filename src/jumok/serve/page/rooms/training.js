@@ -17,7 +17,8 @@ function view(run, known) {
   const [log, ...rest] = [run, ...chosen].map(follow);
   const heading = h("h1", { class: "as-is" }, run.name);
   if (log.next === null) {
-    const problem = log.problem && h("p", { class: "note error", role: "alert" }, log.problem.what || log.problem.message);
+    const problem =
+      log.problem && h("p", { class: "note error", role: "alert" }, log.problem.what || log.problem.message);
     return [heading, problem ?? h("p", { class: "muted", role: "status" }, t("shell.loading"))];
   }
   return [
@@ -44,9 +45,20 @@ function Findings({ findings }) {
         h(
           "li",
           { key: one.code, class: `is-${one.severity}` },
-          h("strong", {}, h("span", { class: "severity" }, t(`training.severity.${one.severity}`)), " ", t(`training.finding.${one.code}`)),
+          h(
+            "strong",
+            {},
+            h("span", { class: "severity" }, t(`training.severity.${one.severity}`)),
+            " ",
+            t(`training.finding.${one.code}`),
+          ),
           h("p", { lang: "en" }, one.message),
-          one.examples.length > 0 && h("ul", { class: "plain small muted mono", lang: "en" }, one.examples.map((text) => h("li", {}, text))),
+          one.examples.length > 0 &&
+            h(
+              "ul",
+              { class: "plain small muted mono", lang: "en" },
+              one.examples.map((text) => h("li", {}, text)),
+            ),
         ),
       ),
     ),
@@ -55,7 +67,23 @@ function Findings({ findings }) {
 
 /** A run that the link names and that is not there yet: `jumok demo` opens the page before it has read its data. */
 export function waiting(name) {
-  return h("div", { class: "room training" }, h("h1", { class: "as-is" }, name), h("p", { class: "state preparing", role: "status" }, h("span", { class: "lamp", "aria-hidden": "true" }), t("training.waiting", { run: name })));
+  return h(
+    "div",
+    { class: "room training" },
+    h("h1", { class: "as-is" }, name),
+    h(
+      "p",
+      { class: "state preparing", role: "status" },
+      h("span", { class: "lamp", "aria-hidden": "true" }),
+      t("training.waiting", { run: name }),
+    ),
+  );
 }
 
-export const room = { name: "training", title: "training.title", fits: () => true, view: (run, state, known) => view(run, known), waiting };
+export const room = {
+  name: "training",
+  title: "training.title",
+  fits: () => true,
+  view: (run, state, known) => view(run, known),
+  waiting,
+};

@@ -21,7 +21,19 @@ export function Attribution({ run, text }) {
     h(
       "div",
       { class: "line", role: "radiogroup", "aria-label": t("inside.method") },
-      METHODS.map((name) => h("button", { key: name, type: "button", role: "radio", "aria-checked": String(name === method), onClick: () => go({ method: name === METHODS[0] ? null : name }) }, t(`inside.method.${name}`))),
+      METHODS.map((name) =>
+        h(
+          "button",
+          {
+            key: name,
+            type: "button",
+            role: "radio",
+            "aria-checked": String(name === method),
+            onClick: () => go({ method: name === METHODS[0] ? null : name }),
+          },
+          t(`inside.method.${name}`),
+        ),
+      ),
     ),
     found.value ? h(Shares, { run, found: found.value, method }) : h(Pending, { found }),
   ];
@@ -32,20 +44,72 @@ function Shares({ run, found, method }) {
   const most = Math.max(...source.map(Math.abs), ...(read ?? []).map(Math.abs), 1e-9);
   const words = found.sides.source.words;
   const before = found.sides.read?.words;
-  const rows = () => [["word", "share"], ...words.map((word, i) => [word, source[i]]), ...(read ?? []).map((value, i) => [before[i], value])];
-  const scene = () => barScene([...words.map((word, i) => [word, source[i]]), ...(read ?? []).map((value, i) => [before[i], value])].filter(([, value]) => value), most);
+  const rows = () => [
+    ["word", "share"],
+    ...words.map((word, i) => [word, source[i]]),
+    ...(read ?? []).map((value, i) => [before[i], value]),
+  ];
+  const scene = () =>
+    barScene(
+      [...words.map((word, i) => [word, source[i]]), ...(read ?? []).map((value, i) => [before[i], value])].filter(
+        ([, value]) => value,
+      ),
+      most,
+    );
   return [
     h(Outputs, { found, run }),
     h(
       "section",
       { class: "panel stack tight", "aria-label": t("inside.shares") },
-      h("div", { class: "line spread" }, h("h2", {}, t("inside.shares")), h(Save, { name: `${run.name} ${method}`, scene, rows })),
-      h("p", { class: "shaded as-is", dir: "auto" }, words.map((word, i) => h(Word, { key: i, word, value: source[i], most }))),
-      read?.some((value) => value) && h("p", { class: "shaded as-is", dir: "auto" }, h("span", { class: "small muted" }, t("inside.written"), " "), before.map((word, i) => (read[i] ? h(Word, { key: i, word, value: read[i], most }) : null))),
+      h(
+        "div",
+        { class: "line spread" },
+        h("h2", {}, t("inside.shares")),
+        h(Save, { name: `${run.name} ${method}`, scene, rows }),
+      ),
+      h(
+        "p",
+        { class: "shaded as-is", dir: "auto" },
+        words.map((word, i) => h(Word, { key: i, word, value: source[i], most })),
+      ),
+      read?.some((value) => value) &&
+        h(
+          "p",
+          { class: "shaded as-is", dir: "auto" },
+          h("span", { class: "small muted" }, t("inside.written"), " "),
+          before.map((word, i) => (read[i] ? h(Word, { key: i, word, value: read[i], most }) : null)),
+        ),
       h("div", { class: "scroll" }, h(Picture, { key: method, scene: scene(), label: t("inside.shares") })),
-      h("p", { class: "small muted legend" }, h("span", { class: "against" }, t("inside.against")), h("span", { class: "for" }, t("inside.for"))),
-      h("p", { class: "small muted" }, t("inside.log_prob", { value: number(found.value, 3) }), found.gap !== null && found.gap !== undefined && ` ${t("inside.gap", { gap: number(found.gap, 4), from: number(found.baseline, 3) })}`),
-      h("details", {}, h("summary", {}, t("inside.as_table")), h("table", {}, h("tbody", {}, words.map((word, i) => h("tr", { key: i }, h("td", {}, word), h("td", { class: "number" }, number(source[i], 3))))))),
+      h(
+        "p",
+        { class: "small muted legend" },
+        h("span", { class: "against" }, t("inside.against")),
+        h("span", { class: "for" }, t("inside.for")),
+      ),
+      h(
+        "p",
+        { class: "small muted" },
+        t("inside.log_prob", { value: number(found.value, 3) }),
+        found.gap !== null &&
+          found.gap !== undefined &&
+          ` ${t("inside.gap", { gap: number(found.gap, 4), from: number(found.baseline, 3) })}`,
+      ),
+      h(
+        "details",
+        {},
+        h("summary", {}, t("inside.as_table")),
+        h(
+          "table",
+          {},
+          h(
+            "tbody",
+            {},
+            words.map((word, i) =>
+              h("tr", { key: i }, h("td", {}, word), h("td", { class: "number" }, number(source[i], 3))),
+            ),
+          ),
+        ),
+      ),
     ),
   ];
 }
@@ -53,22 +117,44 @@ function Shares({ run, found, method }) {
 function Word({ word, value, most }) {
   const share = Math.abs(value) / most;
   const back = mixed(colour("surface"), colour(value < 0 ? "against" : "for"), 0.45 * share);
-  return [h("span", { class: value < 0 && share > 0.05 ? "share minus" : "share", title: number(value, 3), style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` } }, word), " "];
+  return [
+    h(
+      "span",
+      {
+        class: value < 0 && share > 0.05 ? "share minus" : "share",
+        title: number(value, 3),
+        style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` },
+      },
+      word,
+    ),
+    " ",
+  ];
 }
 
 /** Which output is explained: a label, or a written token. */
 function Outputs({ found, run }) {
-  const one = (key, label, current, act) => h("button", { key, type: "button", class: "chip", "aria-pressed": String(current), onClick: act }, label);
+  const one = (key, label, current, act) =>
+    h("button", { key, type: "button", class: "chip", "aria-pressed": String(current), onClick: act }, label);
   if (found.labels.length && run.task === "classification") {
     const chosen = state.label ?? found.output;
-    return h("div", { class: "line", role: "group", "aria-label": t("inside.explain") }, h("span", { class: "label" }, t("inside.explain")), found.labels.map((label) => one(label, label, label === chosen, () => go({ label }))));
+    return h(
+      "div",
+      { class: "line", role: "group", "aria-label": t("inside.explain") },
+      h("span", { class: "label" }, t("inside.explain")),
+      found.labels.map((label) => one(label, label, label === chosen, () => go({ label }))),
+    );
   }
   const target = found.sides.target ?? (run.task === "language_model" ? found.sides.source : null);
   if (!target) return null;
   const shift = found.sides.target ? 0 : 1; // a language model starts with a token that it does not write
   const tokens = target.tokens.slice(shift);
   const chosen = state.step === undefined ? (shift ? tokens.length - 1 : 0) : Number(state.step);
-  return h("div", { class: "line tokens", role: "group", "aria-label": t("inside.explain") }, h("span", { class: "label" }, t("inside.explain")), tokens.map((token, i) => one(i, shown(token), i === chosen, () => go({ step: String(i) }))));
+  return h(
+    "div",
+    { class: "line tokens", role: "group", "aria-label": t("inside.explain") },
+    h("span", { class: "label" }, t("inside.explain")),
+    tokens.map((token, i) => one(i, shown(token), i === chosen, () => go({ step: String(i) }))),
+  );
 }
 
 function barScene(items, most) {
@@ -78,8 +164,23 @@ function barScene(items, most) {
     height: items.length * line + 16,
     shapes: items.flatMap(([word, value], i) => [
       { kind: "text", x: 8, y: 8 + (i + 0.5) * line, text: word, size: 13, fill: paint("ink") },
-      { kind: "rect", x: value < 0 ? middle + (220 * value) / most : middle, y: 12 + i * line, w: Math.abs((220 * value) / most), h: line - 8, fill: paint(value < 0 ? "against" : "for") },
-      { kind: "text", x: 592, y: 8 + (i + 0.5) * line, text: number(value, 3), size: 12, anchor: "end", fill: paint("muted") },
+      {
+        kind: "rect",
+        x: value < 0 ? middle + (220 * value) / most : middle,
+        y: 12 + i * line,
+        w: Math.abs((220 * value) / most),
+        h: line - 8,
+        fill: paint(value < 0 ? "against" : "for"),
+      },
+      {
+        kind: "text",
+        x: 592,
+        y: 8 + (i + 0.5) * line,
+        text: number(value, 3),
+        size: 12,
+        anchor: "end",
+        fill: paint("muted"),
+      },
     ]),
   };
 }

@@ -14,7 +14,10 @@ function looked(key, load) {
   kept.set(key, found);
   if (kept.size > MOST) kept.delete(kept.keys().next().value);
   load()
-    .then((value) => (found.value = value), (problem) => (found.problem = problem))
+    .then(
+      (value) => (found.value = value),
+      (problem) => (found.problem = problem),
+    )
     .finally(redraw);
   return found;
 }
@@ -22,7 +25,8 @@ function looked(key, load) {
 const path = (run, what) => `/api/runs/${encodeURIComponent(run.name)}/${what}`;
 
 /** The JSON of a question about a text. */
-export const asked = (run, what, body) => looked(`${run.name} ${what} ${JSON.stringify(body)}`, () => post(path(run, what), body));
+export const asked = (run, what, body) =>
+  looked(`${run.name} ${what} ${JSON.stringify(body)}`, () => post(path(run, what), body));
 
 export const partsOf = (run) => looked(`${run.name} parts`, () => get(path(run, "inside")));
 

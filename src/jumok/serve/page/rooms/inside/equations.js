@@ -12,27 +12,96 @@ const frac = (a, b) => h("mfrac", {}, a, b);
 const root = (a) => row(mo("√"), h("mrow", { class: "radicand" }, a));
 const of = (name, ...inside) => row(mi(name), mo("("), ...inside, mo(")"));
 
-const linear = (gate) => [sub("W", gate), sub("x", "t"), mo("+"), sub("U", gate), h("msub", {}, mi("h"), row(mi("t"), mo("−"), mi("1"))), mo("+"), sub("b", gate)];
+const linear = (gate) => [
+  sub("W", gate),
+  sub("x", "t"),
+  mo("+"),
+  sub("U", gate),
+  h("msub", {}, mi("h"), row(mi("t"), mo("−"), mi("1"))),
+  mo("+"),
+  sub("b", gate),
+];
 const gate = (name, by = "σ") => row(mi(name), mo("="), of(by, ...linear(name)));
 const before = (x) => h("msub", {}, mi(x), row(mi("t"), mo("−"), mi("1")));
 
 const EQUATIONS = {
-  attention: () => [row(of("Attention", mi("Q"), mo(","), mi("K"), mo(","), mi("V")), mo("="), of("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), root(sub("d", "k")))), mi("V"))],
+  attention: () => [
+    row(
+      of("Attention", mi("Q"), mo(","), mi("K"), mo(","), mi("V")),
+      mo("="),
+      of("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), root(sub("d", "k")))),
+      mi("V"),
+    ),
+  ],
   additive: () => [
-    row(sub("e", "ij"), mo("="), h("msup", {}, mi("v"), mi("T")), of("tanh", mi("W"), h("msub", {}, mi("s"), row(mi("i"), mo("−"), mi("1"))), mo("+"), mi("U"), sub("h", "j"))),
+    row(
+      sub("e", "ij"),
+      mo("="),
+      h("msup", {}, mi("v"), mi("T")),
+      of("tanh", mi("W"), h("msub", {}, mi("s"), row(mi("i"), mo("−"), mi("1"))), mo("+"), mi("U"), sub("h", "j")),
+    ),
     row(sub("α", "ij"), mo("="), h("msub", {}, mi("softmax"), mi("j")), mo("("), sub("e", "ij"), mo(")")),
     row(sub("c", "i"), mo("="), h("munder", {}, mo("∑"), mi("j")), sub("α", "ij"), sub("h", "j")),
   ],
-  lstm: () => [gate("i"), gate("f"), gate("o"), gate("g", "tanh"), row(sub("c", "t"), mo("="), mi("f"), mo("⊙"), before("c"), mo("+"), mi("i"), mo("⊙"), mi("g")), row(sub("h", "t"), mo("="), mi("o"), mo("⊙"), of("tanh", sub("c", "t")))],
+  lstm: () => [
+    gate("i"),
+    gate("f"),
+    gate("o"),
+    gate("g", "tanh"),
+    row(sub("c", "t"), mo("="), mi("f"), mo("⊙"), before("c"), mo("+"), mi("i"), mo("⊙"), mi("g")),
+    row(sub("h", "t"), mo("="), mi("o"), mo("⊙"), of("tanh", sub("c", "t"))),
+  ],
   gru: () => [
     gate("r"),
     gate("z"),
-    row(mi("n"), mo("="), of("tanh", sub("W", "n"), sub("x", "t"), mo("+"), mi("r"), mo("⊙"), mo("("), sub("U", "n"), before("h"), mo("+"), sub("b", "n"), mo(")"))),
-    row(sub("h", "t"), mo("="), mo("("), h("mn", {}, "1"), mo("−"), mi("z"), mo(")"), mo("⊙"), mi("n"), mo("+"), mi("z"), mo("⊙"), before("h")),
+    row(
+      mi("n"),
+      mo("="),
+      of(
+        "tanh",
+        sub("W", "n"),
+        sub("x", "t"),
+        mo("+"),
+        mi("r"),
+        mo("⊙"),
+        mo("("),
+        sub("U", "n"),
+        before("h"),
+        mo("+"),
+        sub("b", "n"),
+        mo(")"),
+      ),
+    ),
+    row(
+      sub("h", "t"),
+      mo("="),
+      mo("("),
+      h("mn", {}, "1"),
+      mo("−"),
+      mi("z"),
+      mo(")"),
+      mo("⊙"),
+      mi("n"),
+      mo("+"),
+      mi("z"),
+      mo("⊙"),
+      before("h"),
+    ),
   ],
-  elman: () => [row(sub("h", "t"), mo("="), of("tanh", sub("W", "x"), sub("x", "t"), mo("+"), sub("W", "h"), before("h"), mo("+"), mi("b")))],
+  elman: () => [
+    row(
+      sub("h", "t"),
+      mo("="),
+      of("tanh", sub("W", "x"), sub("x", "t"), mo("+"), sub("W", "h"), before("h"), mo("+"), mi("b")),
+    ),
+  ],
 };
 
 export function Equation({ name }) {
-  return h("figure", { class: "equation" }, EQUATIONS[name]().map((one, i) => h("math", { key: i, display: "block" }, one)), h("figcaption", { class: "small muted" }, t(`inside.paper.${name}`)));
+  return h(
+    "figure",
+    { class: "equation" },
+    EQUATIONS[name]().map((one, i) => h("math", { key: i, display: "block" }, one)),
+    h("figcaption", { class: "small muted" }, t(`inside.paper.${name}`)),
+  );
 }

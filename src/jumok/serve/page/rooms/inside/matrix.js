@@ -15,7 +15,8 @@ export function arranged({ values, size, peak }, rowSide, columnSide, how) {
   rows.groups.forEach((tokens, r) => {
     for (const row of tokens) {
       columns.groups.forEach((group, c) => {
-        for (const column of group) found[r * columns.groups.length + c] += ((values[row * width + column] / 255) * peak) / tokens.length;
+        for (const column of group)
+          found[r * columns.groups.length + c] += ((values[row * width + column] / 255) * peak) / tokens.length;
       });
       for (const column of columns.hidden) taken += ((values[row * width + column] / 255) * peak) / tokens.length;
     }
@@ -44,17 +45,44 @@ export function matrixScene(shownAs, { room, row, column, threshold }) {
   const [n, m] = [rows.labels.length, columns.labels.length];
   const cells = Float32Array.from(values, (value) => (value < threshold ? 0 : value / most));
   const shapes = [{ kind: "cells", x: at.left, y: at.top, rows: n, columns: m, size: at.size, values: cells }];
-  shapes.push({ kind: "rect", x: at.left - 0.5, y: at.top - 0.5, w: m * at.size + 1, h: n * at.size + 1, stroke: paint("line") });
+  shapes.push({
+    kind: "rect",
+    x: at.left - 0.5,
+    y: at.top - 0.5,
+    w: m * at.size + 1,
+    h: n * at.size + 1,
+    stroke: paint("line"),
+  });
   if (at.named) {
     rows.labels.forEach((label, i) =>
-      shapes.push({ kind: "text", x: at.left - 6, y: at.top + (i + 0.5) * at.size, text: cut(label), size: LABEL, anchor: "end", fill: i === row ? accent : ink, bold: i === row }),
+      shapes.push({
+        kind: "text",
+        x: at.left - 6,
+        y: at.top + (i + 0.5) * at.size,
+        text: cut(label),
+        size: LABEL,
+        anchor: "end",
+        fill: i === row ? accent : ink,
+        bold: i === row,
+      }),
     );
     columns.labels.forEach((label, i) =>
-      shapes.push({ kind: "text", x: at.left + (i + 0.5) * at.size, y: at.top - 6, text: cut(label), size: LABEL, turn: -90, fill: i === column ? accent : muted, bold: i === column }),
+      shapes.push({
+        kind: "text",
+        x: at.left + (i + 0.5) * at.size,
+        y: at.top - 6,
+        text: cut(label),
+        size: LABEL,
+        turn: -90,
+        fill: i === column ? accent : muted,
+        bold: i === column,
+      }),
     );
   }
-  if (row >= 0 && row < n) shapes.push({ kind: "rect", x: at.left, y: at.top + row * at.size, w: m * at.size, h: at.size, stroke: accent });
-  if (column >= 0 && column < m) shapes.push({ kind: "rect", x: at.left + column * at.size, y: at.top, w: at.size, h: n * at.size, stroke: accent });
+  if (row >= 0 && row < n)
+    shapes.push({ kind: "rect", x: at.left, y: at.top + row * at.size, w: m * at.size, h: at.size, stroke: accent });
+  if (column >= 0 && column < m)
+    shapes.push({ kind: "rect", x: at.left + column * at.size, y: at.top, w: at.size, h: n * at.size, stroke: accent });
   return { width: at.left + m * at.size + 8, height: at.top + n * at.size + 8, shapes };
 }
 
@@ -71,9 +99,32 @@ export function linesScene(shownAs, { room, row, threshold }) {
   values.forEach((value, i) => {
     const [r, c] = [Math.floor(i / m), i % m];
     if (value < Math.max(threshold, 0.02) || (row >= 0 && r !== row)) return;
-    shapes.push({ kind: "line", curved: true, x1: left + 6, y1: y(r), x2: right - 6, y2: y(c), stroke: heat, thick: 1 + 5 * value, opacity: 0.15 + 0.85 * Math.min(value, 1) });
+    shapes.push({
+      kind: "line",
+      curved: true,
+      x1: left + 6,
+      y1: y(r),
+      x2: right - 6,
+      y2: y(c),
+      stroke: heat,
+      thick: 1 + 5 * value,
+      opacity: 0.15 + 0.85 * Math.min(value, 1),
+    });
   });
-  rows.labels.forEach((label, i) => shapes.push({ kind: "text", x: left, y: y(i), text: cut(label), size: 14, anchor: "end", fill: i === row ? accent : ink, bold: i === row }));
-  columns.labels.forEach((label, i) => shapes.push({ kind: "text", x: right, y: y(i), text: cut(label), size: 14, fill: ink }));
+  rows.labels.forEach((label, i) =>
+    shapes.push({
+      kind: "text",
+      x: left,
+      y: y(i),
+      text: cut(label),
+      size: 14,
+      anchor: "end",
+      fill: i === row ? accent : ink,
+      bold: i === row,
+    }),
+  );
+  columns.labels.forEach((label, i) =>
+    shapes.push({ kind: "text", x: right, y: y(i), text: cut(label), size: 14, fill: ink }),
+  );
   return { width, height: 32 + (Math.max(n, m) - 1) * step, shapes };
 }

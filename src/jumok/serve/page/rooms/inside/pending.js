@@ -6,5 +6,10 @@ import { retry } from "./data.js";
 
 export function Pending({ found }) {
   if (!found.problem) return h("p", { class: "muted", role: "status" }, t("inside.computing"));
-  return h("div", { class: "note error line", role: "alert" }, h("span", {}, found.problem.what, " ", found.problem.hint), h("button", { type: "button", onClick: retry }, t("inside.again")));
+  return h(
+    "div",
+    { class: "note error line", role: "alert" },
+    h("span", {}, found.problem.what, " ", found.problem.hint),
+    h("button", { type: "button", onClick: retry }, t("inside.again")),
+  );
 }

@@ -20,13 +20,48 @@ export function Positions({ run }) {
     shapes: [
       { kind: "cells", x: 48, y: 8, rows, columns, size, values, signed: true },
       { kind: "text", x: 40, y: 14, text: "0", size: 12, anchor: "end", fill: paint("muted") },
-      { kind: "text", x: 40, y: rows * size + 2, text: String(rows - 1), size: 12, anchor: "end", fill: paint("muted") },
-      { kind: "text", x: 48, y: rows * size + 24, text: t("inside.dimensions", { n: columns }), size: 12, fill: paint("muted") },
+      {
+        kind: "text",
+        x: 40,
+        y: rows * size + 2,
+        text: String(rows - 1),
+        size: 12,
+        anchor: "end",
+        fill: paint("muted"),
+      },
+      {
+        kind: "text",
+        x: 48,
+        y: rows * size + 24,
+        text: t("inside.dimensions", { n: columns }),
+        size: 12,
+        fill: paint("muted"),
+      },
     ],
   };
-  const table = () => Array.from({ length: rows }, (_, r) => [r, ...Array.from(body.subarray(r * columns, (r + 1) * columns), (value) => Number((((value - 128) / 127) * head.peak).toFixed(4)))]);
+  const table = () =>
+    Array.from({ length: rows }, (_, r) => [
+      r,
+      ...Array.from(body.subarray(r * columns, (r + 1) * columns), (value) =>
+        Number((((value - 128) / 127) * head.peak).toFixed(4)),
+      ),
+    ]);
   return [
     h("p", {}, t(`inside.positions.${head.kind}`)),
-    h("section", { class: "panel stack tight" }, h("div", { class: "line spread" }, h("h2", {}, t("inside.tab.positions")), h(Save, { name: `${run.name} positions`, scene: () => scene, rows: table })), h("div", { class: "scroll" }, h(Picture, { key: "positions", scene, label: t("inside.positions.picture", { n: rows, m: columns }) }))),
+    h(
+      "section",
+      { class: "panel stack tight" },
+      h(
+        "div",
+        { class: "line spread" },
+        h("h2", {}, t("inside.tab.positions")),
+        h(Save, { name: `${run.name} positions`, scene: () => scene, rows: table }),
+      ),
+      h(
+        "div",
+        { class: "scroll" },
+        h(Picture, { key: "positions", scene, label: t("inside.positions.picture", { n: rows, m: columns }) }),
+      ),
+    ),
   ];
 }

@@ -18,16 +18,38 @@ export function Steps({ run, text, parts }) {
   const cells = part.endsWith("cells");
   const row = Math.max(Number(state.row ?? 0) || 0, 0);
   const found = asked(run, "steps", { example: text, part, layer, head, row: cells ? 0 : row });
-  const choose = (key, label, n, value) => n > 1 && h("label", { class: "line small" }, label, h("select", { value: String(value), onChange: (event) => go({ [key]: event.target.value }) }, [...Array(n).keys()].map((i) => h("option", { key: i, value: String(i) }, i + 1))));
+  const choose = (key, label, n, value) =>
+    n > 1 &&
+    h(
+      "label",
+      { class: "line small" },
+      label,
+      h(
+        "select",
+        { value: String(value), onChange: (event) => go({ [key]: event.target.value }) },
+        [...Array(n).keys()].map((i) => h("option", { key: i, value: String(i) }, i + 1)),
+      ),
+    );
   return [
     h(
       "div",
       { class: "line controls" },
-      h("label", { class: "line small" }, t("inside.part"), h("select", { value: part, onChange: (event) => go({ part: event.target.value, layer: null, head: null, row: null }) }, names.map((name) => h("option", { key: name, value: name }, t(`inside.part.${name}`))))),
+      h(
+        "label",
+        { class: "line small" },
+        t("inside.part"),
+        h(
+          "select",
+          { value: part, onChange: (event) => go({ part: event.target.value, layer: null, head: null, row: null }) },
+          names.map((name) => h("option", { key: name, value: name }, t(`inside.part.${name}`))),
+        ),
+      ),
       choose("layer", t("inside.layer"), layers, layer),
       choose("head", t(cells ? "inside.direction" : "inside.head"), heads, head),
     ),
-    found.problem && state.row && h("button", { type: "button", onClick: () => go({ row: null }) }, t("inside.first_row")),
+    found.problem &&
+      state.row &&
+      h("button", { type: "button", onClick: () => go({ row: null }) }, t("inside.first_row")),
     found.value ? h(cells ? Cell : Head, { run, part, row, found: found.value }) : h(Pending, { found }),
   ];
 }
@@ -43,29 +65,72 @@ const vector = ({ first, norm }, seen = first.length) => {
 };
 
 function Rows({ side, row, read }) {
-  return h("div", { class: "line tokens", role: "group", "aria-label": t("inside.row") }, h("span", { class: "label" }, t("inside.row")), side.tokens.map((token, i) => h("button", { key: i, type: "button", class: "chip", "aria-pressed": String(i === row), onClick: () => go({ row: String(i) }) }, shown(token))), read);
+  return h(
+    "div",
+    { class: "line tokens", role: "group", "aria-label": t("inside.row") },
+    h("span", { class: "label" }, t("inside.row")),
+    side.tokens.map((token, i) =>
+      h(
+        "button",
+        {
+          key: i,
+          type: "button",
+          class: "chip",
+          "aria-pressed": String(i === row),
+          onClick: () => go({ row: String(i) }),
+        },
+        shown(token),
+      ),
+    ),
+    read,
+  );
 }
 
 function Head({ run, part, row, found }) {
   const columns = found.sides[found.columns];
-  const rows = found.sides[part === "cross" || part === "decoder" || (part === "additive" && found.sides.target) ? "target" : "source"];
+  const rows =
+    found.sides[
+      part === "cross" || part === "decoder" || (part === "additive" && found.sides.target) ? "target" : "source"
+    ];
   const additive = part === "additive";
   const order = columns.tokens.map((token, j) => [token, j]);
   const allowed = (j) => additive || found.allowed[j];
-  const table = () => [["token", "score", ...(additive ? [] : ["scaled"]), "weight"], ...order.map(([token, j]) => [token, found.scores[j], ...(additive ? [] : [found.scaled[j]]), found.weights[j]])];
+  const table = () => [
+    ["token", "score", ...(additive ? [] : ["scaled"]), "weight"],
+    ...order.map(([token, j]) => [token, found.scores[j], ...(additive ? [] : [found.scaled[j]]), found.weights[j]]),
+  ];
   return h(
     "section",
     { class: "panel stack" },
     (!additive || found.sides.target) && h(Rows, { side: rows, row }),
     h(Equation, { name: additive ? "additive" : "attention" }),
-    h("dl", { class: "numbers" }, additive ? [h("dt", {}, "s"), h("dd", {}, vector(found.s)), h("dt", {}, "W s"), h("dd", {}, vector(found.ws))] : [h("dt", {}, "q"), h("dd", {}, vector(found.q))]),
+    h(
+      "dl",
+      { class: "numbers" },
+      additive
+        ? [h("dt", {}, "s"), h("dd", {}, vector(found.s)), h("dt", {}, "W s"), h("dd", {}, vector(found.ws))]
+        : [h("dt", {}, "q"), h("dd", {}, vector(found.q))],
+    ),
     h(
       "div",
       { class: "scroll", tabindex: "0" },
       h(
         "table",
         { class: "numbers" },
-        h("thead", {}, h("tr", {}, h("th", {}, t("inside.token")), h("th", { class: "number" }, additive ? "e" : "q·k"), !additive && h("th", { class: "number" }, `÷ √${found.width}`), h("th", { class: "number" }, "softmax"), h("th", {}, additive ? "U h" : "k"), h("th", {}, additive ? "h" : "v"))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", {}, t("inside.token")),
+            h("th", { class: "number" }, additive ? "e" : "q·k"),
+            !additive && h("th", { class: "number" }, `÷ √${found.width}`),
+            h("th", { class: "number" }, "softmax"),
+            h("th", {}, additive ? "U h" : "k"),
+            h("th", {}, additive ? "h" : "v"),
+          ),
+        ),
         h(
           "tbody",
           {},
@@ -101,7 +166,15 @@ function weightScene(order, found) {
     shapes: order.flatMap(([token, j]) => [
       { kind: "text", x: 120, y: 8 + (j + 0.5) * 22, text: shown(token), size: 13, anchor: "end", fill: paint("ink") },
       { kind: "rect", x: 128, y: 11 + j * 22, w: 220 * found.weights[j], h: 16, fill: paint("heat") },
-      { kind: "text", x: 412, y: 8 + (j + 0.5) * 22, text: fixed(found.weights[j], 3), size: 12, anchor: "end", fill: paint("muted") },
+      {
+        kind: "text",
+        x: 412,
+        y: 8 + (j + 0.5) * 22,
+        text: fixed(found.weights[j], 3),
+        size: 12,
+        anchor: "end",
+        fill: paint("muted"),
+      },
     ]),
   };
 }
@@ -118,9 +191,37 @@ function Cell({ run, part, row, found }) {
     width: 40 + labels.length * size + 8,
     height: 90 + names.length * size + 8,
     shapes: [
-      { kind: "cells", x: 40, y: 90, rows: names.length, columns: labels.length, size, values: Float32Array.from(names.flatMap((name) => found.means[name]), (x) => (x / most) ** 2) },
-      ...names.map((name, i) => ({ kind: "text", x: 32, y: 90 + (i + 0.5) * size, text: name, size: 14, anchor: "end", fill: paint("ink") })),
-      ...labels.map((label, i) => ({ kind: "text", x: 40 + (i + 0.5) * size, y: 84, text: label.slice(0, 12), size: 12, turn: -90, fill: paint(i === at ? "accent" : "muted"), bold: i === at })),
+      {
+        kind: "cells",
+        x: 40,
+        y: 90,
+        rows: names.length,
+        columns: labels.length,
+        size,
+        values: Float32Array.from(
+          names.flatMap((name) => found.means[name]),
+          (x) => (x / most) ** 2,
+        ),
+      },
+      ...names.map((name, i) => ({
+        kind: "text",
+        x: 32,
+        y: 90 + (i + 0.5) * size,
+        text: name,
+        size: 14,
+        anchor: "end",
+        fill: paint("ink"),
+      })),
+      ...labels.map((label, i) => ({
+        kind: "text",
+        x: 40 + (i + 0.5) * size,
+        y: 84,
+        text: label.slice(0, 12),
+        size: 12,
+        turn: -90,
+        fill: paint(i === at ? "accent" : "muted"),
+        bold: i === at,
+      })),
       { kind: "rect", x: 40 + at * size, y: 90, w: size, h: names.length * size, stroke: paint("accent") },
     ],
   };
@@ -132,7 +233,11 @@ function Cell({ run, part, row, found }) {
     h(Equation, { name: found.cell }),
     h("p", { class: "small muted" }, t("inside.gates")),
     h("div", { class: "scroll" }, h(Picture, { key: "gates", scene, label: t("inside.gates") })),
-    h("dl", { class: "numbers" }, names.map((name) => [h("dt", { key: `${name}t` }, name), h("dd", { key: name }, vector(found.parts[name][at]))])),
+    h(
+      "dl",
+      { class: "numbers" },
+      names.map((name) => [h("dt", { key: `${name}t` }, name), h("dd", { key: name }, vector(found.parts[name][at]))]),
+    ),
     h(Save, { name: `${run.name} ${part}`, scene: () => scene, rows }),
   );
 }

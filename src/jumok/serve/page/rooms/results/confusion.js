@@ -15,7 +15,9 @@ export function Confusion({ result, run }) {
   const sums = counts.map((row) => row.reduce((a, b) => a + b, 0));
   return h(
     "figure",
-    { class: `panel picture confusion ${labels.join("").length > MOST_LETTERS ? "upright" : ""} ${labels.length > 6 ? "wide" : labels.length < 4 ? "roomy" : ""}` },
+    {
+      class: `panel picture confusion ${labels.join("").length > MOST_LETTERS ? "upright" : ""} ${labels.length > 6 ? "wide" : labels.length < 4 ? "roomy" : ""}`,
+    },
     h("h2", {}, t("results.confusion")),
     h(
       "div",
@@ -23,16 +25,57 @@ export function Confusion({ result, run }) {
       h(
         "table",
         {},
-        h("thead", {}, h("tr", {}, h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, t("results.right_label"))), labels.map((label) => h("th", { key: label, scope: "col", class: "predicted" }, h("span", {}, name(label, "predicted")))), h("th", { scope: "col", class: "number" }, "n"))),
-        h("tbody", {}, counts.map((row, i) => h("tr", { key: labels[i] }, h("th", { scope: "row", title: labels[i] }, name(labels[i], "gold")), row.map((n, j) => h(Cell, { key: labels[j], n, sum: sums[i], right: i === j, void: entities && labels[i] === "O" && i === j })), h("td", { class: "number muted" }, count(sums[i]))))),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col" }, h("span", { class: "visually-hidden" }, t("results.right_label"))),
+            labels.map((label) =>
+              h("th", { key: label, scope: "col", class: "predicted" }, h("span", {}, name(label, "predicted"))),
+            ),
+            h("th", { scope: "col", class: "number" }, "n"),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          counts.map((row, i) =>
+            h(
+              "tr",
+              { key: labels[i] },
+              h("th", { scope: "row", title: labels[i] }, name(labels[i], "gold")),
+              row.map((n, j) =>
+                h(Cell, {
+                  key: labels[j],
+                  n,
+                  sum: sums[i],
+                  right: i === j,
+                  void: entities && labels[i] === "O" && i === j,
+                }),
+              ),
+              h("td", { class: "number muted" }, count(sums[i])),
+            ),
+          ),
+        ),
       ),
     ),
-    h("figcaption", { class: "muted small" }, t(entities ? "results.confusion_of_entities" : "results.confusion_about")),
+    h(
+      "figcaption",
+      { class: "muted small" },
+      t(entities ? "results.confusion_of_entities" : "results.confusion_about"),
+    ),
   );
 }
 
 function Cell({ n, sum, right, void: empty }) {
   if (empty) return h("td", { class: "cell muted" }, "–");
   const share = sum ? n / sum : 0;
-  return h("td", { class: `cell ${right ? "right" : ""} ${n ? "" : "zero"}`, style: { "--share": `${(100 * share).toFixed(1)}%` } }, h("span", {}, count(n)), n > 0 && h("small", {}, percent(share)));
+  return h(
+    "td",
+    { class: `cell ${right ? "right" : ""} ${n ? "" : "zero"}`, style: { "--share": `${(100 * share).toFixed(1)}%` } },
+    h("span", {}, count(n)),
+    n > 0 && h("small", {}, percent(share)),
+  );
 }

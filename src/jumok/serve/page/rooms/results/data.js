@@ -14,7 +14,10 @@ export function resultsOf(run) {
     for (const old of kept.keys()) if (old.startsWith(`${run.name} `)) kept.delete(old);
     kept.set(key, found);
     get(`/api/runs/${encodeURIComponent(run.name)}/results`)
-      .then((value) => (found.value = value), (problem) => (found.problem = problem))
+      .then(
+        (value) => (found.value = value),
+        (problem) => (found.problem = problem),
+      )
       .finally(redraw);
   }
   return kept.get(key);
@@ -27,7 +30,14 @@ export const splitsOf = (results) => {
 };
 
 /** Metrics that are no percentages; of all of them less is better. */
-const UNBOUNDED = new Set(["perplexity", "word_perplexity", "backward_perplexity", "bits_per_byte", "mean_absolute_error", "masked_loss"]);
+const UNBOUNDED = new Set([
+  "perplexity",
+  "word_perplexity",
+  "backward_perplexity",
+  "bits_per_byte",
+  "mean_absolute_error",
+  "masked_loss",
+]);
 export const isShare = (name) => !UNBOUNDED.has(name);
 export const lessIsBetter = (name) => UNBOUNDED.has(name);
 
@@ -45,10 +55,15 @@ export const isOfLabel = (name) => LABELLED.test(name);
 /** A score with as many decimals as its kind has, so that columns are aligned. */
 export function written(value, name, { sign = false } = {}) {
   const digits = isShare(name) ? 1 : 2;
-  const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, signDisplay: sign ? "exceptZero" : "auto" };
+  const options = {
+    minimumFractionDigits: digits,
+    maximumFractionDigits: digits,
+    signDisplay: sign ? "exceptZero" : "auto",
+  };
   return new Intl.NumberFormat(state.lang, options).format(value).replace("-", "−");
 }
-export const interval = ({ low, high }, name, options) => `${written(low, name, options)} – ${written(high, name, options)}`;
+export const interval = ({ low, high }, name, options) =>
+  `${written(low, name, options)} – ${written(high, name, options)}`;
 export const count = (n) => number(n, 0);
 export const percent = (share, digits = 0) => `${number(100 * share, digits)} %`;
 

@@ -43,7 +43,12 @@ export function Compare({ run, known, chosen }) {
         return h(
           "label",
           { key: one.name, class: "check" },
-          h("input", { type: "checkbox", checked: n >= 0, disabled: n < 0 && names.length >= MOST - 1, onChange: (event) => pick(one.name, event.target.checked) }),
+          h("input", {
+            type: "checkbox",
+            checked: n >= 0,
+            disabled: n < 0 && names.length >= MOST - 1,
+            onChange: (event) => pick(one.name, event.target.checked),
+          }),
           h("span", {}, one.name),
           n >= 0 && h("span", { class: "key", style: { "--colour": `var(--${colourOf(n + 1)})` } }),
         );
@@ -65,15 +70,46 @@ function Differences({ names }) {
       "table",
       {},
       h("caption", { class: "label" }, t("training.differences")),
-      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("training.setting")), names.map((name, n) => h("th", { key: name, scope: "col" }, h("span", { class: "key", style: { "--colour": `var(--${colourOf(n)})` } }), name)))),
-      h("tbody", {}, found.value.map(({ key, values }) => h("tr", { key }, h("th", { scope: "row" }, h("code", {}, key)), values.map((value) => h("td", {}, shown(value)))))),
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, t("training.setting")),
+          names.map((name, n) =>
+            h(
+              "th",
+              { key: name, scope: "col" },
+              h("span", { class: "key", style: { "--colour": `var(--${colourOf(n)})` } }),
+              name,
+            ),
+          ),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        found.value.map(({ key, values }) =>
+          h(
+            "tr",
+            { key },
+            h("th", { scope: "row" }, h("code", {}, key)),
+            values.map((value) => h("td", {}, shown(value))),
+          ),
+        ),
+      ),
     ),
   );
 }
 
 /** What all of them set, before what only some have. */
-const sorted = (found) => [...found.filter(({ values }) => !values.includes(null)), ...found.filter(({ values }) => values.includes(null))];
-const shown = (value) => (value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value));
+const sorted = (found) => [
+  ...found.filter(({ values }) => !values.includes(null)),
+  ...found.filter(({ values }) => values.includes(null)),
+];
+const shown = (value) =>
+  value === null || value === undefined ? "–" : typeof value === "string" ? value : JSON.stringify(value);
 
 function differences(names) {
   const query = names.map((name) => `run=${encodeURIComponent(name)}`).join("&");
@@ -81,7 +117,10 @@ function differences(names) {
     const found = { value: null, problem: null };
     kept.set(query, found);
     get(`/api/recipes?${query}`)
-      .then((answer) => (found.value = sorted(answer.differences)), (problem) => (found.problem = problem))
+      .then(
+        (answer) => (found.value = sorted(answer.differences)),
+        (problem) => (found.problem = problem),
+      )
       .finally(redraw);
   }
   return kept.get(query);

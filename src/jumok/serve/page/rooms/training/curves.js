@@ -14,7 +14,14 @@ export function Curves({ logs }) {
   const range = rangeOf(logs);
   const width = smoothing(logs[0]);
   const how = width ? t("training.smoothed", { n: width }) : "";
-  const chart = (name, series, more = {}) => ({ title: t(`training.chart.${name}`), about: how, table: t("training.table", { name: t(`training.chart.${name}`) }), range, series, ...more });
+  const chart = (name, series, more = {}) => ({
+    title: t(`training.chart.${name}`),
+    about: how,
+    table: t("training.table", { name: t(`training.chart.${name}`) }),
+    range,
+    series,
+    ...more,
+  });
   const smooth = { smooth: width, smoothing: how };
   const name = logs.map((log) => log.name).join(" ");
   const score = scoreOf(logs);
@@ -23,16 +30,45 @@ export function Curves({ logs }) {
   return h(
     "div",
     { class: "charts" },
-    h(Chart, { key: "loss", name, chart: chart("loss", losses(logs, smooth), { log: state.log === "1", marks: [...marks, ...found] }), controls: h(LossControls, { width }) }),
-    score && h(Chart, { key: "score", name, chart: chart("score", scores(logs, score), { marks: chosen(logs[0]), about: t("training.not_smoothed") }), controls: h(ScoreMenu, { logs, score }) }),
-    h(Chart, { key: "rate", name, chart: chart("rate", each(logs, t("training.chart.rate"), (facts) => facts.rate), { zero: true, about: "" }) }),
-    h(Chart, { key: "speed", name, chart: chart("speed", each(logs, t("training.chart.speed"), (facts) => facts.speed, smooth), { zero: true, marks: resumed(logs[0]) }) }),
+    h(Chart, {
+      key: "loss",
+      name,
+      chart: chart("loss", losses(logs, smooth), { log: state.log === "1", marks: [...marks, ...found] }),
+      controls: h(LossControls, { width }),
+    }),
+    score &&
+      h(Chart, {
+        key: "score",
+        name,
+        chart: chart("score", scores(logs, score), { marks: chosen(logs[0]), about: t("training.not_smoothed") }),
+        controls: h(ScoreMenu, { logs, score }),
+      }),
+    h(Chart, {
+      key: "rate",
+      name,
+      chart: chart(
+        "rate",
+        each(logs, t("training.chart.rate"), (facts) => facts.rate),
+        { zero: true, about: "" },
+      ),
+    }),
+    h(Chart, {
+      key: "speed",
+      name,
+      chart: chart(
+        "speed",
+        each(logs, t("training.chart.speed"), (facts) => facts.speed, smooth),
+        { zero: true, marks: resumed(logs[0]) },
+      ),
+    }),
   );
 }
 
 /** The first and the last step of all of them. */
 function rangeOf(logs) {
-  const ends = logs.flatMap((log) => [log.facts.steps[0]?.step, log.facts.last?.step, log.facts.evaluated.at(-1)?.step]).filter(Number.isFinite);
+  const ends = logs
+    .flatMap((log) => [log.facts.steps[0]?.step, log.facts.last?.step, log.facts.evaluated.at(-1)?.step])
+    .filter(Number.isFinite);
   return ends.length ? [Math.min(...ends), Math.max(...ends)] : [0, 1];
 }
 
@@ -48,15 +84,32 @@ function LossControls({ width }) {
   return h(
     "div",
     { class: "line no-print" },
-    h("label", { class: "check small" }, h("input", { type: "checkbox", checked: state.log === "1", onChange: (event) => go({ log: event.target.checked ? "1" : null }, { replace: true }) }), t("training.log")),
+    h(
+      "label",
+      { class: "check small" },
+      h("input", {
+        type: "checkbox",
+        checked: state.log === "1",
+        onChange: (event) => go({ log: event.target.checked ? "1" : null }, { replace: true }),
+      }),
+      t("training.log"),
+    ),
     h(
       "label",
       { class: "small line" },
       h("span", { class: "visually-hidden" }, t("training.smoothing")),
       h(
         "select",
-        { class: "slim", value: String(width), onChange: (event) => go({ smooth: event.target.value }, { replace: true }) },
-        [...new Set([...widths(), width])].sort((a, b) => a - b).map((n) => h("option", { key: n, value: String(n) }, n ? t("training.smooth", { n }) : t("training.smooth.off"))),
+        {
+          class: "slim",
+          value: String(width),
+          onChange: (event) => go({ smooth: event.target.value }, { replace: true }),
+        },
+        [...new Set([...widths(), width])]
+          .sort((a, b) => a - b)
+          .map((n) =>
+            h("option", { key: n, value: String(n) }, n ? t("training.smooth", { n }) : t("training.smooth.off")),
+          ),
       ),
     ),
   );
@@ -66,7 +119,12 @@ const label = (logs, log, what) => (logs.length === 1 ? what : `${log.name} · $
 
 /** One series of every run. */
 function each(logs, what, points, more = {}) {
-  return logs.map((log, n) => ({ name: logs.length === 1 ? what : log.name, colour: colourOf(n), points: points(log.facts), ...more }));
+  return logs.map((log, n) => ({
+    name: logs.length === 1 ? what : log.name,
+    colour: colourOf(n),
+    points: points(log.facts),
+    ...more,
+  }));
 }
 
 function losses(logs, smooth) {
@@ -74,7 +132,17 @@ function losses(logs, smooth) {
     const dev = log.facts.evaluated.map((one) => [one.step, devLoss(one.scores)]).filter(([, value]) => value !== null);
     return [
       { name: label(logs, log, t("training.series.train")), colour: colourOf(n), points: log.facts.loss, ...smooth },
-      ...(dev.length ? [{ name: label(logs, log, t("training.series.dev")), colour: logs.length === 1 ? colourOf(1) : colourOf(n), points: dev, dash: true, dots: true }] : []),
+      ...(dev.length
+        ? [
+            {
+              name: label(logs, log, t("training.series.dev")),
+              colour: logs.length === 1 ? colourOf(1) : colourOf(n),
+              points: dev,
+              dash: true,
+              dots: true,
+            },
+          ]
+        : []),
     ];
   });
 }
@@ -91,18 +159,32 @@ function scoreOf(logs) {
   const names = scoreNames(logs);
   return [state.score, logs[0].recipe.train?.metric].find((name) => names.includes(name)) ?? names[0];
 }
-const scoreNames = (logs) => [...new Set(logs.flatMap((log) => log.facts.evaluated.flatMap((one) => Object.keys(one.scores))))];
+const scoreNames = (logs) => [
+  ...new Set(logs.flatMap((log) => log.facts.evaluated.flatMap((one) => Object.keys(one.scores)))),
+];
 
 function ScoreMenu({ logs, score }) {
   return h(
     "label",
     { class: "small line no-print" },
     h("span", { class: "visually-hidden" }, t("training.score")),
-    h("select", { class: "slim", value: score, onChange: (event) => go({ score: event.target.value }, { replace: true }) }, scoreNames(logs).map((name) => h("option", { key: name, value: name }, scoreName(name)))),
+    h(
+      "select",
+      { class: "slim", value: score, onChange: (event) => go({ score: event.target.value }, { replace: true }) },
+      scoreNames(logs).map((name) => h("option", { key: name, value: name }, scoreName(name))),
+    ),
   );
 }
 
-const KNOWN = { bleu: "BLEU", chrf: "chrF", mcc: "MCC", answer_f1: "F1", span_f1: "F1", micro_f1: "micro F1", macro_f1: "macro F1" };
+const KNOWN = {
+  bleu: "BLEU",
+  chrf: "chrF",
+  mcc: "MCC",
+  answer_f1: "F1",
+  span_f1: "F1",
+  micro_f1: "micro F1",
+  macro_f1: "macro F1",
+};
 export const scoreName = (name) => KNOWN[name] ?? name.replaceAll("_", " ");
 
 function scores(logs, name) {
@@ -126,12 +208,28 @@ function chosen(log) {
   const saved = log.facts.saved.map((one) => one.step);
   if (final === "best" && best(log) !== undefined) return [mark(best(log), t("training.mark.chosen"))];
   if (final === "average") {
-    const planned = saved.filter((step) => every >= 1 ? step % every === 0 || step === saved.at(-1) : true).slice(-kept);
+    const planned = saved
+      .filter((step) => (every >= 1 ? step % every === 0 || step === saved.at(-1) : true))
+      .slice(-kept);
     return planned.map((step) => ({ ...mark(step, t("training.mark.averaged", { n: planned.length })), tall: false }));
   }
   return saved.length ? [mark(saved.at(-1), t("training.mark.chosen"))] : [];
 }
 
-const resumed = (log) => log.facts.resumed.map(({ step }) => ({ step, sign: "↻", name: t("training.mark.resumed"), colour: "muted", tall: true }));
+const resumed = (log) =>
+  log.facts.resumed.map(({ step }) => ({
+    step,
+    sign: "↻",
+    name: t("training.mark.resumed"),
+    colour: "muted",
+    tall: true,
+  }));
 
-const findings = (log) => log.marks.map(({ step, code }) => ({ step, sign: "▾", name: t(`training.finding.${code}`), colour: "warn", tall: code === "curve.overfitting" }));
+const findings = (log) =>
+  log.marks.map(({ step, code }) => ({
+    step,
+    sign: "▾",
+    name: t(`training.finding.${code}`),
+    colour: "warn",
+    tall: code === "curve.overfitting",
+  }));

@@ -11,13 +11,32 @@ const logs = new Map();
 export function follow(run) {
   if (!logs.has(run.name)) logs.set(run.name, fresh(run.name));
   const log = logs.get(run.name);
-  const is_news = log.next === null || log.status === "running" || run.status !== log.status || run.changed !== log.changed;
+  const is_news =
+    log.next === null || log.status === "running" || run.status !== log.status || run.changed !== log.changed;
   if (is_news && !log.timer && !log.looking && performance.now() - log.looked >= LOOK) look(log, run.changed);
   return log;
 }
 
 function fresh(name) {
-  return { name, next: null, events: [], facts: told([]), status: "", usable: false, planned: null, recipe: {}, findings: [], marks: [], examined: "", seen: false, problem: null, changed: null, looking: false, looked: -LOOK, timer: 0 };
+  return {
+    name,
+    next: null,
+    events: [],
+    facts: told([]),
+    status: "",
+    usable: false,
+    planned: null,
+    recipe: {},
+    findings: [],
+    marks: [],
+    examined: "",
+    seen: false,
+    problem: null,
+    changed: null,
+    looking: false,
+    looked: -LOOK,
+    timer: 0,
+  };
 }
 
 addEventListener("visibilitychange", () => redraw()); // the room is drawn, and follows again
@@ -45,10 +64,13 @@ async function look(log, changed) {
   log.looking = false;
   log.looked = performance.now();
   if (log.status !== "running" && !more) return;
-  log.timer = setTimeout(() => {
-    log.timer = 0;
-    if (!document.hidden && !connection.lost && document.querySelector(".room.training")) look(log, changed);
-  }, more ? 0 : LOOK);
+  log.timer = setTimeout(
+    () => {
+      log.timer = 0;
+      if (!document.hidden && !connection.lost && document.querySelector(".room.training")) look(log, changed);
+    },
+    more ? 0 : LOOK,
+  );
 }
 
 function take(log, found) {
@@ -65,7 +87,10 @@ function take(log, found) {
 export function once(events) {
   let kept = [];
   for (const event of events) {
-    if (event.event === "resumed") kept = kept.filter((one) => one.event === "resumed" || ((one.step ?? 0) <= event.step && one.event !== "finished"));
+    if (event.event === "resumed")
+      kept = kept.filter(
+        (one) => one.event === "resumed" || ((one.step ?? 0) <= event.step && one.event !== "finished"),
+      );
     kept.push(event);
   }
   return kept;

@@ -21,17 +21,34 @@ export function Samples({ run, log }) {
       "div",
       { class: "line spread" },
       h("h2", { id: "samples-title" }, t("training.samples")),
-      now.samples.some((one) => one.gold) && h("span", { class: "small muted number" }, t("training.samples.right", { right, n: now.samples.length })),
+      now.samples.some((one) => one.gold) &&
+        h("span", { class: "small muted number" }, t("training.samples.right", { right, n: now.samples.length })),
     ),
     h(Slider, { all, n }),
-    h("ol", { class: "plain" }, now.samples.map((one, i) => h(Sample, { key: String(i), run, one, before: earlier?.samples[i]?.output }))),
-    now.samples.some((one, i) => one.output && one.output !== (earlier?.samples[i]?.output ?? one.output)) && h("p", { class: "small muted" }, h("mark", { class: "changed" }, t("training.samples.changed")), " ", t("training.samples.since", { step: earlier.step })),
+    h(
+      "ol",
+      { class: "plain" },
+      now.samples.map((one, i) => h(Sample, { key: String(i), run, one, before: earlier?.samples[i]?.output })),
+    ),
+    now.samples.some((one, i) => one.output && one.output !== (earlier?.samples[i]?.output ?? one.output)) &&
+      h(
+        "p",
+        { class: "small muted" },
+        h("mark", { class: "changed" }, t("training.samples.changed")),
+        " ",
+        t("training.samples.since", { step: earlier.step }),
+      ),
   );
 }
 
 /** Runs of earlier versions have no samples, and a run that has just begun none yet. */
 function Waiting({ log }) {
-  return log.status === "running" && log.facts.last && !log.facts.evaluated.length && h("section", { class: "panel samples" }, h("p", { class: "muted" }, t("training.samples.soon")));
+  return (
+    log.status === "running" &&
+    log.facts.last &&
+    !log.facts.evaluated.length &&
+    h("section", { class: "panel samples" }, h("p", { class: "muted" }, t("training.samples.soon")))
+  );
 }
 
 function Slider({ all, n }) {
@@ -43,9 +60,39 @@ function Slider({ all, n }) {
   return h(
     "div",
     { class: "slider line" },
-    h("button", { type: "button", class: "quiet no-print", "aria-label": t("training.samples.earlier"), disabled: n === 0, onClick: () => show(n - 1) }, "←"),
-    h("input", { type: "range", min: "0", max: String(all.length - 1), step: "1", value: String(n), disabled: all.length === 1, "aria-label": t("training.samples.slider"), "aria-valuetext": where, onInput: (event) => show(Number(event.target.value)) }),
-    h("button", { type: "button", class: "quiet no-print", "aria-label": t("training.samples.later"), disabled: n === all.length - 1, onClick: () => show(n + 1) }, "→"),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet no-print",
+        "aria-label": t("training.samples.earlier"),
+        disabled: n === 0,
+        onClick: () => show(n - 1),
+      },
+      "←",
+    ),
+    h("input", {
+      type: "range",
+      min: "0",
+      max: String(all.length - 1),
+      step: "1",
+      value: String(n),
+      disabled: all.length === 1,
+      "aria-label": t("training.samples.slider"),
+      "aria-valuetext": where,
+      onInput: (event) => show(Number(event.target.value)),
+    }),
+    h(
+      "button",
+      {
+        type: "button",
+        class: "quiet no-print",
+        "aria-label": t("training.samples.later"),
+        disabled: n === all.length - 1,
+        onClick: () => show(n + 1),
+      },
+      "→",
+    ),
     h("output", { class: "number small" }, where),
   );
 }
@@ -59,8 +106,21 @@ function Sample({ run, one, before }) {
     h(
       "div",
       { class: "answered" },
-      h("p", { class: "said", lang: run.target ?? run.language ?? "", dir: "auto" }, one.output ? marked(String(one.output), before) : h("span", { class: "muted" }, t("training.samples.nothing")), right && h("span", { class: "tick", role: "img", "aria-label": t("training.samples.same") }, " ✓")),
-      one.gold && !right && h("p", { class: "small muted", dir: "auto" }, t("training.samples.gold"), " ", h("span", { lang: run.target ?? run.language ?? "" }, String(one.gold))),
+      h(
+        "p",
+        { class: "said", lang: run.target ?? run.language ?? "", dir: "auto" },
+        one.output ? marked(String(one.output), before) : h("span", { class: "muted" }, t("training.samples.nothing")),
+        right && h("span", { class: "tick", role: "img", "aria-label": t("training.samples.same") }, " ✓"),
+      ),
+      one.gold &&
+        !right &&
+        h(
+          "p",
+          { class: "small muted", dir: "auto" },
+          t("training.samples.gold"),
+          " ",
+          h("span", { lang: run.target ?? run.language ?? "" }, String(one.gold)),
+        ),
     ),
   );
 }
@@ -78,10 +138,11 @@ function marked(text, before) {
 export function common(a, b) {
   const length = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1));
   for (let i = a.length - 1; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--) length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
+    for (let j = b.length - 1; j >= 0; j--)
+      length[i][j] = a[i] === b[j] ? length[i + 1][j + 1] + 1 : Math.max(length[i + 1][j], length[i][j + 1]);
   }
   const found = new Set();
-  for (let i = 0, j = 0; i < a.length && j < b.length; ) {
+  for (let i = 0, j = 0; i < a.length && j < b.length;) {
     if (a[i] === b[j]) {
       found.add(j++);
       i++;

@@ -33,20 +33,47 @@ export function Status({ run, log }) {
     h(
       "div",
       { class: "line spread" },
-      h("p", { class: `state ${now}`, role: "status" }, h("span", { class: "lamp", "aria-hidden": "true" }), h("strong", {}, t(`training.status.${now}`))),
+      h(
+        "p",
+        { class: `state ${now}`, role: "status" },
+        h("span", { class: "lamp", "aria-hidden": "true" }),
+        h("strong", {}, t(`training.status.${now}`)),
+      ),
       now === "running" && h(Stop, { log }),
       ready && !log.seen && h(Links, { run }),
     ),
-    h("p", { class: "about" }, log.status === "finished" && !log.facts.last ? t("training.about.imported") : t(`training.about.${now}`, { step, what: log.facts.diverged?.what ?? "", ...shown })),
-    ready && log.seen && h("div", { class: "line spread ready note" }, h("strong", { role: "status" }, t("training.ready")), h(Links, { run })),
+    h(
+      "p",
+      { class: "about" },
+      log.status === "finished" && !log.facts.last
+        ? t("training.about.imported")
+        : t(`training.about.${now}`, { step, what: log.facts.diverged?.what ?? "", ...shown }),
+    ),
+    ready &&
+      log.seen &&
+      h(
+        "div",
+        { class: "line spread ready note" },
+        h("strong", { role: "status" }, t("training.ready")),
+        h(Links, { run }),
+      ),
     log.facts.last && [h(Progress, { log, step }), h(Figures, { log, now, step })],
-    log.problem && h("p", { class: "note error", role: "alert" }, t("shell.problem", { what: log.problem.what || log.problem.message })),
+    log.problem &&
+      h(
+        "p",
+        { class: "note error", role: "alert" },
+        t("shell.problem", { what: log.problem.what || log.problem.message }),
+      ),
   );
 }
 
 function Progress({ log, step }) {
   if (!log.planned || log.status === "finished") return null;
-  return h("progress", { max: String(log.planned), value: Math.min(step, log.planned), "aria-label": t("training.progress") });
+  return h("progress", {
+    max: String(log.planned),
+    value: Math.min(step, log.planned),
+    "aria-label": t("training.progress"),
+  });
 }
 
 function Figures({ log, now, step }) {
@@ -54,19 +81,37 @@ function Figures({ log, now, step }) {
   const metric = log.recipe.train?.metric;
   const evaluated = log.facts.evaluated.find((one) => one.step === best(log));
   const figures = [
-    [t("training.figure.step"), log.planned && log.status !== "finished" ? t("training.of", { step, n: log.planned }) : number(step)],
+    [
+      t("training.figure.step"),
+      log.planned && log.status !== "finished" ? t("training.of", { step, n: log.planned }) : number(step),
+    ],
     now === "running" && left !== null && [t("training.figure.left"), duration(left)],
     speed && [t("training.figure.speed"), number(speed, 0)],
     loss !== null && [t("training.figure.loss"), number(loss, 3)],
-    evaluated && Number.isFinite(evaluated.scores[metric]) && [t("training.figure.best", { name: scoreName(metric) }), number(evaluated.scores[metric], 2)],
+    evaluated &&
+      Number.isFinite(evaluated.scores[metric]) && [
+        t("training.figure.best", { name: scoreName(metric) }),
+        number(evaluated.scores[metric], 2),
+      ],
   ];
-  return h("dl", { class: "figures" }, figures.filter(Boolean).map(([name, value]) => h("div", { key: name }, h("dt", {}, name), h("dd", { class: "number" }, value))));
+  return h(
+    "dl",
+    { class: "figures" },
+    figures
+      .filter(Boolean)
+      .map(([name, value]) => h("div", { key: name }, h("dt", {}, name), h("dd", { class: "number" }, value))),
+  );
 }
 
 /** Where to go with a model that is ready. */
 function Links({ run }) {
   const to = (room) => address({ ...OWN, room, run: run.name });
-  return h("p", { class: "line no-print" }, h("a", { class: "button main", href: to("use") }, t("training.try")), h("a", { class: "button", href: to("inside") }, t("training.inside")));
+  return h(
+    "p",
+    { class: "line no-print" },
+    h("a", { class: "button main", href: to("use") }, t("training.try")),
+    h("a", { class: "button", href: to("inside") }, t("training.inside")),
+  );
 }
 
 function Stop({ log }) {
@@ -84,13 +129,30 @@ function Stop({ log }) {
     }
   };
   const now = stopping.get(log.name);
-  if (now === undefined) return h("button", { key: "stop", type: "button", class: "stop no-print", onClick: () => set("asked") }, t("training.stop"));
+  if (now === undefined)
+    return h(
+      "button",
+      { key: "stop", type: "button", class: "stop no-print", onClick: () => set("asked") },
+      t("training.stop"),
+    );
   if (now === "sent") return h("p", { key: "sent", class: "small muted", role: "status" }, t("training.stopping"));
   return h(
     "div",
-    { key: "sure", class: "line sure no-print", role: "group", "aria-label": t("training.stop"), onKeydown: (event) => event.key === "Escape" && set(null) },
-    now === "asked" ? h("span", { class: "small" }, t("training.stop.sure")) : h("span", { class: "small", role: "alert" }, [now.what || now.message, now.hint].filter(Boolean).join(" — ")),
-    h("button", { type: "button", class: "danger", ref: (element) => queueMicrotask(() => element.focus()), onClick: stop }, t("training.stop.yes")),
+    {
+      key: "sure",
+      class: "line sure no-print",
+      role: "group",
+      "aria-label": t("training.stop"),
+      onKeydown: (event) => event.key === "Escape" && set(null),
+    },
+    now === "asked"
+      ? h("span", { class: "small" }, t("training.stop.sure"))
+      : h("span", { class: "small", role: "alert" }, [now.what || now.message, now.hint].filter(Boolean).join(" — ")),
+    h(
+      "button",
+      { type: "button", class: "danger", ref: (element) => queueMicrotask(() => element.focus()), onClick: stop },
+      t("training.stop.yes"),
+    ),
     h("button", { type: "button", onClick: () => set(null) }, t("training.stop.no")),
   );
 }

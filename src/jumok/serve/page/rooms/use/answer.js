@@ -12,7 +12,11 @@ export function Answer({ run }) {
   const [question, context] = [kept("question"), kept("text")];
   const ready = question.trim() && context.trim();
   const example = { question, context };
-  const found = want(`answer ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], { n_best: 5 }, signal))[0]);
+  const found = want(
+    `answer ${run.name}`,
+    ready ? example : null,
+    async (signal) => (await predict(run, [example], { n_best: 5 }, signal))[0],
+  );
   const output = ready ? found.answer : null;
   const best = output?.answers?.[0];
   return [
@@ -25,9 +29,27 @@ export function Answer({ run }) {
       best && h("p", { class: "answer", dir: "auto" }, best.text || t("use.answer.none")),
       best?.text && !found.waiting && h(Marked, { text: context, spans: [best], label: () => "" }),
       output?.answers?.length > 1 &&
-        h("ol", { class: "small" }, output.answers.map((one, i) => h("li", { key: i, dir: "auto" }, one.text || t("use.answer.none"), " ", h("span", { class: "muted number" }, percent(one.score))))),
+        h(
+          "ol",
+          { class: "small" },
+          output.answers.map((one, i) =>
+            h(
+              "li",
+              { key: i, dir: "auto" },
+              one.text || t("use.answer.none"),
+              " ",
+              h("span", { class: "muted number" }, percent(one.score)),
+            ),
+          ),
+        ),
       h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: output.text ?? "" }), h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      output &&
+        h(
+          "div",
+          { class: "line" },
+          h(Copy, { text: output.text ?? "" }),
+          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+        ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -35,10 +57,16 @@ export function Answer({ run }) {
 
 export function Choose({ run }) {
   const context = kept("text");
-  const endings = kept("endings").split("\n").filter((line) => line.trim());
+  const endings = kept("endings")
+    .split("\n")
+    .filter((line) => line.trim());
   const ready = context.trim() && endings.length > 1;
   const example = { context, endings };
-  const found = want(`choose ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], {}, signal))[0]);
+  const found = want(
+    `choose ${run.name}`,
+    ready ? example : null,
+    async (signal) => (await predict(run, [example], {}, signal))[0],
+  );
   const output = ready ? found.answer : null;
   return [
     h(Box, { name: "text", label: t("use.choose.context") }),
@@ -47,7 +75,12 @@ export function Choose({ run }) {
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
       !output && h("p", { class: "muted" }, t("use.choose.empty")),
-      output?.probabilities && !found.waiting && h(Bars, { rows: endings.map((ending, i) => [ending, output.probabilities[i] ?? 0]), chosen: (ending) => ending === output.text }),
+      output?.probabilities &&
+        !found.waiting &&
+        h(Bars, {
+          rows: endings.map((ending, i) => [ending, output.probabilities[i] ?? 0]),
+          chosen: (ending) => ending === output.text,
+        }),
       h(Remarks, { desk: found, output }),
       output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
     ),

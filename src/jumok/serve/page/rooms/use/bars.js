@@ -14,7 +14,11 @@ export function Bars({ rows, chosen = () => false }) {
           "tr",
           { key: label, class: chosen(label) ? "chosen" : "" },
           h("th", { scope: "row", dir: "auto" }, chosen(label) ? `✓ ${label}` : label),
-          h("td", { class: "bar" }, h("span", { style: { width: `${Math.max(100 * p, 0.5)}%` }, "aria-hidden": "true" })),
+          h(
+            "td",
+            { class: "bar" },
+            h("span", { style: { width: `${Math.max(100 * p, 0.5)}%` }, "aria-hidden": "true" }),
+          ),
           h("td", { class: "number" }, percent(p)),
         ),
       ),

@@ -13,10 +13,23 @@ export function Classify({ run }) {
   const [text, pair] = [kept("text"), kept("pair")];
   const ready = text.trim() && (!run.pair || pair.trim());
   const example = run.pair ? { text, pair } : { text };
-  const found = want(`classify ${run.name}`, ready ? example : null, async (signal) => (await predict(run, [example], {}, signal))[0]);
+  const found = want(
+    `classify ${run.name}`,
+    ready ? example : null,
+    async (signal) => (await predict(run, [example], {}, signal))[0],
+  );
   const output = ready ? found.answer : null;
   return [
-    h("div", { class: run.pair ? "columns" : "stack" }, h(Box, { name: "text", label: t(run.pair ? "use.classify.first" : "use.text"), placeholder: t("use.classify.placeholder") }), run.pair ? h(Box, { name: "pair", label: t("use.classify.second") }) : h(Examples, { run, show: !text })),
+    h(
+      "div",
+      { class: run.pair ? "columns" : "stack" },
+      h(Box, {
+        name: "text",
+        label: t(run.pair ? "use.classify.first" : "use.text"),
+        placeholder: t("use.classify.placeholder"),
+      }),
+      run.pair ? h(Box, { name: "pair", label: t("use.classify.second") }) : h(Examples, { run, show: !text }),
+    ),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
@@ -34,18 +47,31 @@ function Answer({ run, output }) {
   if (run.predicts === "number") return h("p", { class: "answer number" }, number(output.value, 4));
   const said = new Set(run.predicts === "labels" ? output.text.split(run.separator) : [output.text]);
   const rows = Object.entries(output.probabilities).sort((a, b) => b[1] - a[1]);
-  return [h("p", { class: "answer", dir: "auto" }, output.text || t("use.classify.no_label")), h(Bars, { rows, chosen: (label) => said.has(label) })];
+  return [
+    h("p", { class: "answer", dir: "auto" }, output.text || t("use.classify.no_label")),
+    h(Bars, { rows, chosen: (label) => said.has(label) }),
+  ];
 }
 
 /** Each word left out in turn: how much the answer loses without it. */
 function Deciding({ run, example, output }) {
-  const words = ["text", "pair"].flatMap((side) => [...(example[side] ?? "").matchAll(/\S+/g)].map((match) => ({ side, word: match[0], at: match.index })));
+  const words = ["text", "pair"].flatMap((side) =>
+    [...(example[side] ?? "").matchAll(/\S+/g)].map((match) => ({ side, word: match[0], at: match.index })),
+  );
   if (words.length < 2) return null;
   if (words.length > WORDS) return h("p", { class: "small muted" }, t("use.classify.too_many_words", { n: WORDS }));
-  const without = words.map(({ side, word, at }) => ({ ...example, [side]: (example[side].slice(0, at) + example[side].slice(at + word.length)).replace(/\s+/g, " ") }));
+  const without = words.map(({ side, word, at }) => ({
+    ...example,
+    [side]: (example[side].slice(0, at) + example[side].slice(at + word.length)).replace(/\s+/g, " "),
+  }));
   const found = want(`deciding ${run.name}`, example, (signal) => predict(run, without, {}, signal));
   if (!found.answer || found.waiting) return h("p", { class: "small muted" }, t("use.thinking"));
-  const value = (one) => (run.predicts === "number" ? one.value : run.predicts === "labels" ? Math.max(...output.text.split(run.separator).map((label) => one.probabilities[label] ?? 0)) : one.probabilities[output.text]);
+  const value = (one) =>
+    run.predicts === "number"
+      ? one.value
+      : run.predicts === "labels"
+        ? Math.max(...output.text.split(run.separator).map((label) => one.probabilities[label] ?? 0))
+        : one.probabilities[output.text];
   const whole = value(output);
   const effects = found.answer.map((one) => (one.error ? 0 : whole - value(one)));
   const most = Math.max(...effects.map(Math.abs), 1e-9);
@@ -59,7 +85,10 @@ function Deciding({ run, example, output }) {
       words.map(({ word }, i) => {
         const share = Math.round((100 * Math.abs(effects[i])) / most);
         const kind = share < 10 ? "" : effects[i] > 0 ? "for" : "against";
-        return [h("span", { key: i, class: kind, style: { "--share": `${share}%` }, title: number(effects[i], 3) }, word), " "];
+        return [
+          h("span", { key: i, class: kind, style: { "--share": `${share}%` }, title: number(effects[i], 3) }, word),
+          " ",
+        ];
       }),
     ),
     h("p", { class: "small muted" }, t("use.classify.deciding_key")),

@@ -9,7 +9,17 @@ const desks = new Map();
 
 /** What was asked under this name, and its answer. */
 export function desk(name) {
-  if (!desks.has(name)) desks.set(name, { name, asked: null, answer: null, problem: null, waiting: null, took: 0, timer: 0, control: null });
+  if (!desks.has(name))
+    desks.set(name, {
+      name,
+      asked: null,
+      answer: null,
+      problem: null,
+      waiting: null,
+      took: 0,
+      timer: 0,
+      control: null,
+    });
   return desks.get(name);
 }
 

@@ -22,15 +22,35 @@ export function Files({ run, options }) {
       h(
         "div",
         { class: "line" },
-        h("label", { class: "field" }, h("span", {}, t("use.files.choose")), h("input", { type: "file", accept: ".txt,.tsv,.jsonl,text/plain", onChange: (event) => start(run, options, event.target) })),
+        h(
+          "label",
+          { class: "field" },
+          h("span", {}, t("use.files.choose")),
+          h("input", {
+            type: "file",
+            accept: ".txt,.tsv,.jsonl,text/plain",
+            onChange: (event) => start(run, options, event.target),
+          }),
+        ),
         mine && work.running && h("button", { onClick: cancel }, t("use.files.cancel")),
-        mine && !work.running && work.outputs.length > 0 && [
-          h("button", { class: "main", onClick: () => save("txt") }, t("use.files.text")),
-          h("button", { onClick: () => save("jsonl") }, t("use.files.json")),
-        ],
+        mine &&
+          !work.running &&
+          work.outputs.length > 0 && [
+            h("button", { class: "main", onClick: () => save("txt") }, t("use.files.text")),
+            h("button", { onClick: () => save("jsonl") }, t("use.files.json")),
+          ],
       ),
       mine && h("progress", { max: work.total, value: work.outputs.length, "aria-label": t("use.files.progress") }),
-      mine && h("p", { class: "small muted number", role: "status" }, t("use.files.count", { n: work.total, done: work.outputs.length, failed: work.outputs.filter((o) => o.error).length })),
+      mine &&
+        h(
+          "p",
+          { class: "small muted number", role: "status" },
+          t("use.files.count", {
+            n: work.total,
+            done: work.outputs.length,
+            failed: work.outputs.filter((o) => o.error).length,
+          }),
+        ),
       mine && work.problem && h("p", { class: "note error", role: "alert" }, work.problem),
     ),
   );
@@ -43,7 +63,15 @@ async function start(run, options, input) {
   if (lines.at(-1) === "") lines.pop();
   cancel();
   const control = new AbortController();
-  Object.assign(work, { run: run.name, name: file.name, total: lines.length, outputs: [], running: true, problem: null, control });
+  Object.assign(work, {
+    run: run.name,
+    name: file.name,
+    total: lines.length,
+    outputs: [],
+    running: true,
+    problem: null,
+    control,
+  });
   redraw();
   const examples = lines.map((line) => read(line, file.name));
   try {
@@ -54,7 +82,8 @@ async function start(run, options, input) {
       redraw();
     }
   } catch (problem) {
-    if (problem.name !== "AbortError" && work.control === control) work.problem = [problem.what ?? String(problem), problem.hint].filter(Boolean).join(" — ");
+    if (problem.name !== "AbortError" && work.control === control)
+      work.problem = [problem.what ?? String(problem), problem.hint].filter(Boolean).join(" — ");
   }
   if (work.control === control) work.running = false;
   redraw();
@@ -104,7 +133,9 @@ function cancel() {
 }
 
 function save(kind) {
-  const lines = work.outputs.map((output) => (kind === "jsonl" ? JSON.stringify(output) : (output.text ?? "").replaceAll("\n", " ")));
+  const lines = work.outputs.map((output) =>
+    kind === "jsonl" ? JSON.stringify(output) : (output.text ?? "").replaceAll("\n", " "),
+  );
   const link = document.createElement("a");
   link.href = URL.createObjectURL(new Blob([lines.join("\n") + "\n"], { type: "text/plain" }));
   link.download = `${work.name.replace(/\.[^.]*$/, "")}.${work.run}.${kind}`;

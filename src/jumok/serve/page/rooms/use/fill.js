@@ -9,9 +9,19 @@ import { Files } from "./files.js";
 import { Box, Copy, Remarks, keep, kept } from "./text.js";
 
 export function Encode({ run }) {
-  const ask = run.asks?.includes(state.useAsk) ? state.useAsk : run.asks?.[0] ?? "embedding";
+  const ask = run.asks?.includes(state.useAsk) ? state.useAsk : (run.asks?.[0] ?? "embedding");
   return [
-    h("div", { class: "tabs", role: "tablist" }, run.asks.map((one) => h("button", { key: one, role: "tab", "aria-selected": String(one === ask), onClick: () => go({ useAsk: one }) }, t(`use.fill.${one}`)))),
+    h(
+      "div",
+      { class: "tabs", role: "tablist" },
+      run.asks.map((one) =>
+        h(
+          "button",
+          { key: one, role: "tab", "aria-selected": String(one === ask), onClick: () => go({ useAsk: one }) },
+          t(`use.fill.${one}`),
+        ),
+      ),
+    ),
     h("div", { key: ask, class: "stack" }, ask === "fill" ? Fill(run) : ask === "follows" ? Follows(run) : Alike(run)),
     h(Files, { run, options: { ask } }),
   ];
@@ -20,19 +30,38 @@ export function Encode({ run }) {
 function Fill(run) {
   const text = kept("text");
   const ready = text.includes(run.mask);
-  const found = want(`fill ${run.name}`, ready ? text : null, async (signal) => (await predict(run, [{ text }], { ask: "fill", top_k: 6 }, signal))[0]);
+  const found = want(
+    `fill ${run.name}`,
+    ready ? text : null,
+    async (signal) => (await predict(run, [{ text }], { ask: "fill", top_k: 6 }, signal))[0],
+  );
   const output = ready ? found.answer : null;
   return [
     h(Box, { name: "text", label: t("use.text"), placeholder: t("use.fill.placeholder", { mask: run.mask }) }),
-    h("div", { class: "line" }, h("button", { onClick: () => insert(run.mask) }, t("use.fill.insert", { mask: run.mask }))),
+    h(
+      "div",
+      { class: "line" },
+      h("button", { onClick: () => insert(run.mask) }, t("use.fill.insert", { mask: run.mask })),
+    ),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
       !output && h("p", { class: "muted" }, t("use.fill.empty", { mask: run.mask })),
       output?.candidates && h("p", { class: "answer", dir: "auto" }, output.text),
-      output?.candidates && h("div", { class: "columns" }, output.candidates.map((of, i) => h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]) }))),
+      output?.candidates &&
+        h(
+          "div",
+          { class: "columns" },
+          output.candidates.map((of, i) => h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]) })),
+        ),
       h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: output.text ?? "" }), h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      output &&
+        h(
+          "div",
+          { class: "line" },
+          h(Copy, { text: output.text ?? "" }),
+          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+        ),
     ),
   ];
 }
@@ -47,33 +76,82 @@ function insert(mask) {
 function Follows(run) {
   const [text, pair] = [kept("text"), kept("pair")];
   const ready = text.trim() && pair.trim();
-  const found = want(`follows ${run.name}`, ready ? [text, pair] : null, async (signal) => (await predict(run, [{ text, pair }], { ask: "follows" }, signal))[0]);
+  const found = want(
+    `follows ${run.name}`,
+    ready ? [text, pair] : null,
+    async (signal) => (await predict(run, [{ text, pair }], { ask: "follows" }, signal))[0],
+  );
   const output = ready ? found.answer : null;
   return [
-    h("div", { class: "columns" }, h(Box, { name: "text", label: t("use.fill.a") }), h(Box, { name: "pair", label: t("use.fill.b") })),
+    h(
+      "div",
+      { class: "columns" },
+      h(Box, { name: "text", label: t("use.fill.a") }),
+      h(Box, { name: "pair", label: t("use.fill.b") }),
+    ),
     h(
       "section",
       { class: "panel stack tight", "aria-live": "polite" },
       !output && h("p", { class: "muted" }, t("use.fill.follows_empty")),
-      output && !output.error && h(Bars, { rows: [[t("use.fill.yes"), output.follows], [t("use.fill.no"), 1 - output.follows]], chosen: (label) => (label === t("use.fill.yes")) === output.follows >= 0.5 }),
+      output &&
+        !output.error &&
+        h(Bars, {
+          rows: [
+            [t("use.fill.yes"), output.follows],
+            [t("use.fill.no"), 1 - output.follows],
+          ],
+          chosen: (label) => (label === t("use.fill.yes")) === output.follows >= 0.5,
+        }),
       h(Remarks, { desk: found, output }),
     ),
   ];
 }
 
 function Alike(run) {
-  const lines = kept("text").split("\n").filter((line) => line.trim()).slice(0, 12);
-  const found = want(`alike ${run.name}`, lines.length > 1 ? lines : null, (signal) => predict(run, lines.map((text) => ({ text })), { ask: "embedding" }, signal));
-  const vectors = lines.length > 1 && !found.waiting && found.answer?.every((one) => one.vector) ? found.answer.map((one) => one.vector) : null;
+  const lines = kept("text")
+    .split("\n")
+    .filter((line) => line.trim())
+    .slice(0, 12);
+  const found = want(`alike ${run.name}`, lines.length > 1 ? lines : null, (signal) =>
+    predict(
+      run,
+      lines.map((text) => ({ text })),
+      { ask: "embedding" },
+      signal,
+    ),
+  );
+  const vectors =
+    lines.length > 1 && !found.waiting && found.answer?.every((one) => one.vector)
+      ? found.answer.map((one) => one.vector)
+      : null;
   return [
     h(Box, { name: "text", label: t("use.fill.lines"), placeholder: t("use.fill.lines_placeholder") }),
     h(
       "section",
       { class: "panel stack tight scroll", "aria-live": "polite" },
       !vectors && h("p", { class: "muted" }, t("use.fill.alike_empty")),
-      vectors && h("table", {}, h("tbody", {}, lines.map((line, i) => h("tr", { key: i }, h("th", { scope: "row", dir: "auto" }, line), vectors.slice(0, i + 1).map((v, j) => h("td", { key: j, class: "number" }, number(cosine(v, vectors[i]), 2))))))),
+      vectors &&
+        h(
+          "table",
+          {},
+          h(
+            "tbody",
+            {},
+            lines.map((line, i) =>
+              h(
+                "tr",
+                { key: i },
+                h("th", { scope: "row", dir: "auto" }, line),
+                vectors
+                  .slice(0, i + 1)
+                  .map((v, j) => h("td", { key: j, class: "number" }, number(cosine(v, vectors[i]), 2))),
+              ),
+            ),
+          ),
+        ),
       h(Remarks, { desk: found, output: found.answer?.find((one) => one.error) }),
-      vectors && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(found.answer), label: t("use.copy_json") })),
+      vectors &&
+        h("div", { class: "line" }, h(Copy, { text: JSON.stringify(found.answer), label: t("use.copy_json") })),
     ),
   ];
 }

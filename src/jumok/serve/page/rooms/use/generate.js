@@ -16,11 +16,28 @@ export function Generate({ run }) {
   const tokens = Number(state.useTokens ?? 60);
   const mine = made.run === run.name;
   const range = (name, label, value, min, max, step) =>
-    h("label", { class: "field", key: name }, h("span", {}, `${label}: ${number(value)}`), h("input", { type: "range", min, max, step, value, onInput: (event) => go({ [name]: event.target.value }, { replace: true }) }));
+    h(
+      "label",
+      { class: "field", key: name },
+      h("span", {}, `${label}: ${number(value)}`),
+      h("input", {
+        type: "range",
+        min,
+        max,
+        step,
+        value,
+        onInput: (event) => go({ [name]: event.target.value }, { replace: true }),
+      }),
+    );
   return [
     h(Box, { name: "text", label: t("use.generate.prompt"), placeholder: t("use.generate.placeholder") }),
     h(Examples, { run, show: !prompt }),
-    h("div", { class: "columns" }, range("useTemperature", t("use.generate.temperature"), temperature, 0, 2, 0.1), range("useTokens", t("use.generate.tokens"), tokens, 5, 300, 5)),
+    h(
+      "div",
+      { class: "columns" },
+      range("useTemperature", t("use.generate.temperature"), temperature, 0, 2, 0.1),
+      range("useTokens", t("use.generate.tokens"), tokens, 5, 300, 5),
+    ),
     h(
       "div",
       { class: "line" },
@@ -30,7 +47,9 @@ export function Generate({ run }) {
     h(
       "section",
       { class: "panel stack tight", "aria-live": "polite", "aria-busy": Boolean(mine && made.control) },
-      !mine || !(made.text || made.control) ? h("p", { class: "muted" }, t("use.generate.empty")) : h("p", { class: "written as-is", dir: "auto" }, h("span", { class: "muted" }, made.prompt), made.text),
+      !mine || !(made.text || made.control)
+        ? h("p", { class: "muted" }, t("use.generate.empty"))
+        : h("p", { class: "written as-is", dir: "auto" }, h("span", { class: "muted" }, made.prompt), made.text),
       mine && h(Remarks, { desk: made, output: made.output }),
       mine && made.text && h("div", { class: "line" }, h(Copy, { text: made.prompt + made.text })),
     ),
@@ -57,7 +76,11 @@ async function write(run, prompt, temperature, tokens) {
 }
 
 async function streamed(run, prompt, temperature, max_tokens, seed, control) {
-  const answer = await stream("/v1/completions", { model: run.name, prompt, temperature, max_tokens, seed, stream: true }, { signal: control.signal });
+  const answer = await stream(
+    "/v1/completions",
+    { model: run.name, prompt, temperature, max_tokens, seed, stream: true },
+    { signal: control.signal },
+  );
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let waiting = "";
   for (;;) {
@@ -79,7 +102,13 @@ function take(data) {
 }
 
 async function whole(run, text, temperature, max_extra, seed, control) {
-  const options = temperature > 0 ? { method: "sample", temperature, seed, max_extra, n_best: 1 } : { method: "greedy", max_extra, n_best: 1 };
+  const options =
+    temperature > 0
+      ? { method: "sample", temperature, seed, max_extra, n_best: 1 }
+      : { method: "greedy", max_extra, n_best: 1 };
   const [output] = await predict(run, [{ text }], options, control.signal);
-  Object.assign(made, { output, text: output.error ? "" : output.text.startsWith(text) ? output.text.slice(text.length) : output.text });
+  Object.assign(made, {
+    output,
+    text: output.error ? "" : output.text.startsWith(text) ? output.text.slice(text.length) : output.text,
+  });
 }

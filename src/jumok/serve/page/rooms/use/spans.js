@@ -11,7 +11,9 @@ import { Box, Copy, Examples, Remarks, kept, percent, places } from "./text.js";
 /** A text split at the borders of all spans; each segment says what it belongs to in words, not in colour alone. */
 export function Marked({ text, spans, label = (span) => span.label }) {
   const at = places(text);
-  const cuts = [...new Set([0, text.length, ...spans.flatMap((span) => [at.unit(span.start), at.unit(span.end)])])].sort((a, b) => a - b);
+  const cuts = [
+    ...new Set([0, text.length, ...spans.flatMap((span) => [at.unit(span.start), at.unit(span.end)])]),
+  ].sort((a, b) => a - b);
   return h(
     "p",
     { class: "marked as-is", dir: "auto" },
@@ -19,17 +21,29 @@ export function Marked({ text, spans, label = (span) => span.label }) {
       const of = spans.filter((span) => at.unit(span.start) <= start && at.unit(span.end) > start);
       const part = text.slice(start, cuts[i + 1]);
       if (!of.length) return part;
-      const names = of.filter((span) => at.unit(span.end) === cuts[i + 1]).map(label).filter(Boolean);
-      return h("mark", { key: start, title: of.map(label).join(", ") }, part, names.length > 0 && h("sub", {}, names.join(" ")));
+      const names = of
+        .filter((span) => at.unit(span.end) === cuts[i + 1])
+        .map(label)
+        .filter(Boolean);
+      return h(
+        "mark",
+        { key: start, title: of.map(label).join(", ") },
+        part,
+        names.length > 0 && h("sub", {}, names.join(" ")),
+      );
     }),
   );
 }
 
 export function Tag({ run }) {
   const text = kept("text");
-  const found = want(`tag ${run.name}`, text.trim() ? text : null, async (signal) => (await predict(run, [text], {}, signal))[0]);
+  const found = want(
+    `tag ${run.name}`,
+    text.trim() ? text : null,
+    async (signal) => (await predict(run, [text], {}, signal))[0],
+  );
   const output = text.trim() ? found.answer : null;
-  const rows = output?.error ? [] : output?.entities ?? [];
+  const rows = output?.error ? [] : (output?.entities ?? []);
   return [
     h(Box, { name: "text", label: t("use.text"), placeholder: t("use.spans.placeholder") }),
     h(Examples, { run, show: !text }),
@@ -39,9 +53,22 @@ export function Tag({ run }) {
       !output && h("p", { class: "muted" }, t("use.spans.empty")),
       output && !output.error && !found.waiting && h(Marked, { text, spans: rows }),
       output && !output.error && !rows.length && h("p", { class: "muted" }, t("use.spans.none")),
-      rows.length > 0 && h(Table, { head: ["use.spans.entity", "use.spans.type", "use.spans.place", "use.spans.sure"], rows: rows.map((s) => [s.text, s.label, `${s.start}–${s.end}`, percent(s.score)]) }),
+      rows.length > 0 &&
+        h(Table, {
+          head: ["use.spans.entity", "use.spans.type", "use.spans.place", "use.spans.sure"],
+          rows: rows.map((s) => [s.text, s.label, `${s.start}–${s.end}`, percent(s.score)]),
+        }),
       h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }), h(Copy, { text: rows.map((s) => [s.start, s.end, s.label, s.text, s.score].join("\t")).join("\n"), label: t("use.copy_tsv") })),
+      output &&
+        h(
+          "div",
+          { class: "line" },
+          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+          h(Copy, {
+            text: rows.map((s) => [s.start, s.end, s.label, s.text, s.score].join("\t")).join("\n"),
+            label: t("use.copy_tsv"),
+          }),
+        ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -51,7 +78,30 @@ function Table({ head, rows }) {
   return h(
     "div",
     { class: "scroll" },
-    h("table", {}, h("thead", {}, h("tr", {}, head.map((key, i) => h("th", { key, class: i === head.length - 1 ? "number" : "" }, t(key))))), h("tbody", {}, rows.map((row, r) => h("tr", { key: r }, row.map((cell, i) => h("td", { key: i, dir: "auto", class: i === row.length - 1 ? "number" : "" }, cell)))))),
+    h(
+      "table",
+      {},
+      h(
+        "thead",
+        {},
+        h(
+          "tr",
+          {},
+          head.map((key, i) => h("th", { key, class: i === head.length - 1 ? "number" : "" }, t(key))),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        rows.map((row, r) =>
+          h(
+            "tr",
+            { key: r },
+            row.map((cell, i) => h("td", { key: i, dir: "auto", class: i === row.length - 1 ? "number" : "" }, cell)),
+          ),
+        ),
+      ),
+    ),
   );
 }
 
@@ -74,10 +124,16 @@ export function Relate({ run }) {
   const tagger = state.useTagger;
   const example = tagger ? text.trim() && { text, taggers: [tagger] } : head && tail && { text, head, tail };
   const found = want(`relate ${run.name}`, example || null, async (signal) =>
-    tagger ? (await post(`/api/runs/${encodeURIComponent(run.name)}/relations`, example, { signal })).outputs[0] : (await predict(run, [example], {}, signal))[0],
+    tagger
+      ? (await post(`/api/runs/${encodeURIComponent(run.name)}/relations`, example, { signal })).outputs[0]
+      : (await predict(run, [example], {}, signal))[0],
   );
   const output = example ? found.answer : null;
-  const marks = output?.entities ?? [head && { ...head, label: t("use.relate.head") }, tail && { ...tail, label: t("use.relate.tail") }].filter(Boolean);
+  const marks =
+    output?.entities ??
+    [head && { ...head, label: t("use.relate.head") }, tail && { ...tail, label: t("use.relate.tail") }].filter(
+      Boolean,
+    );
   const relations = output?.relations ?? [];
   return [
     h(Box, { name: "text", label: t("use.text"), placeholder: t("use.relate.placeholder") }),
@@ -87,17 +143,52 @@ export function Relate({ run }) {
       !tagger && h(Pick, { run, name: "useHead", label: t("use.relate.set_head"), chosen: head }),
       !tagger && h(Pick, { run, name: "useTail", label: t("use.relate.set_tail"), chosen: tail }),
       taggers.known?.length > 0 &&
-        h("label", { class: "line small" }, t("use.relate.find"), h("select", { value: tagger ?? "", onChange: (event) => go({ useTagger: event.target.value }) }, h("option", { value: "" }, t("use.relate.by_hand")), taggers.known.map((name) => h("option", { key: name, value: name }, name)))),
+        h(
+          "label",
+          { class: "line small" },
+          t("use.relate.find"),
+          h(
+            "select",
+            { value: tagger ?? "", onChange: (event) => go({ useTagger: event.target.value }) },
+            h("option", { value: "" }, t("use.relate.by_hand")),
+            taggers.known.map((name) => h("option", { key: name, value: name }, name)),
+          ),
+        ),
     ),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
       text ? !found.waiting && h(Marked, { text, spans: marks }) : h("p", { class: "muted" }, t("use.relate.empty")),
       text && !example && h("p", { class: "small muted" }, t("use.relate.how")),
-      h("ul", { class: "plain" }, relations.map((r, i) => h("li", { key: i, dir: "auto" }, h("strong", {}, r.head.text), " — ", r.label, " → ", h("strong", {}, r.tail.text), " ", h("span", { class: "muted number" }, percent(r.probability))))),
+      h(
+        "ul",
+        { class: "plain" },
+        relations.map((r, i) =>
+          h(
+            "li",
+            { key: i, dir: "auto" },
+            h("strong", {}, r.head.text),
+            " — ",
+            r.label,
+            " → ",
+            h("strong", {}, r.tail.text),
+            " ",
+            h("span", { class: "muted number" }, percent(r.probability)),
+          ),
+        ),
+      ),
       output && !output.error && !relations.length && h("p", { class: "muted" }, t("use.relate.none")),
       h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }), h(Copy, { text: relations.map((r) => [r.head.text, r.label, r.tail.text, r.probability].join("\t")).join("\n"), label: t("use.copy_tsv") })),
+      output &&
+        h(
+          "div",
+          { class: "line" },
+          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+          h(Copy, {
+            text: relations.map((r) => [r.head.text, r.label, r.tail.text, r.probability].join("\t")).join("\n"),
+            label: t("use.copy_tsv"),
+          }),
+        ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -106,19 +197,33 @@ export function Relate({ run }) {
 /** "3-7-PERSON" of the address as an entity. */
 function read(value, text) {
   const [, start, end, type] = /^(\d+)-(\d+)-(.*)$/.exec(value ?? "") ?? [];
-  return start !== undefined && Number(end) > Number(start) && Number(end) <= [...text].length ? { start: Number(start), end: Number(end), ...(type ? { type } : {}) } : null;
+  return start !== undefined && Number(end) > Number(start) && Number(end) <= [...text].length
+    ? { start: Number(start), end: Number(end), ...(type ? { type } : {}) }
+    : null;
 }
 
 function Pick({ run, name, label, chosen }) {
   const pick = () => {
     const box = document.querySelector('[data-box="text"]');
     const at = places(box.value);
-    if (box.selectionEnd > box.selectionStart) go({ [name]: `${at.point(box.selectionStart)}-${at.point(box.selectionEnd)}-${chosen?.type ?? ""}` });
+    if (box.selectionEnd > box.selectionStart)
+      go({ [name]: `${at.point(box.selectionStart)}-${at.point(box.selectionEnd)}-${chosen?.type ?? ""}` });
   };
   return h(
     "span",
     { class: "line" },
     h("button", { onMousedown: (event) => event.preventDefault(), onClick: pick }, label),
-    chosen && run.types?.length > 0 && h("select", { "aria-label": t("use.spans.type"), value: chosen.type ?? "", onChange: (event) => go({ [name]: `${chosen.start}-${chosen.end}-${event.target.value}` }) }, h("option", { value: "" }, "—"), run.types.map((type) => h("option", { key: type, value: type }, type))),
+    chosen &&
+      run.types?.length > 0 &&
+      h(
+        "select",
+        {
+          "aria-label": t("use.spans.type"),
+          value: chosen.type ?? "",
+          onChange: (event) => go({ [name]: `${chosen.start}-${chosen.end}-${event.target.value}` }),
+        },
+        h("option", { value: "" }, "—"),
+        run.types.map((type) => h("option", { key: type, value: type }, type)),
+      ),
   );
 }

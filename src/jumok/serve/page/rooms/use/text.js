@@ -81,7 +81,14 @@ export function Copy({ text, label = t("shell.copy") }) {
     button.textContent = t("shell.copied");
     setTimeout(() => (button.textContent = label), 1200);
   };
-  return h("button", { class: "quiet", key: `copy ${label}`, onClick: copy, disabled: !text, setup: (el) => written(el, label), label });
+  return h("button", {
+    class: "quiet",
+    key: `copy ${label}`,
+    onClick: copy,
+    disabled: !text,
+    setup: (el) => written(el, label),
+    label,
+  });
 }
 
 function written(element, label) {

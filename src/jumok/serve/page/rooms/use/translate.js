@@ -16,8 +16,12 @@ export function Translate({ run }) {
   const text = kept("text");
   const lines = text.split("\n").slice(0, LINES);
   const asked = text.trim() ? lines.filter((line) => line.trim()) : [];
-  const found = want(`translate ${run.name}`, asked.length ? asked : null, (signal) => predict(run, asked, options(run), signal));
-  const outputs = (found.answer ?? []).map((output, i) => here.chosen.get(`${run.name}\n${asked[i]}\n${output.text}`) ?? output);
+  const found = want(`translate ${run.name}`, asked.length ? asked : null, (signal) =>
+    predict(run, asked, options(run), signal),
+  );
+  const outputs = (found.answer ?? []).map(
+    (output, i) => here.chosen.get(`${run.name}\n${asked[i]}\n${output.text}`) ?? output,
+  );
   const whole = wholeText(lines, outputs);
   return [
     h(
@@ -26,7 +30,13 @@ export function Translate({ run }) {
       h(
         "section",
         { class: "stack tight" },
-        h(Box, { name: "text", label: languageName(run.source), lang: run.source, large: true, placeholder: t("use.translate.placeholder") }),
+        h(Box, {
+          name: "text",
+          label: languageName(run.source),
+          lang: run.source,
+          large: true,
+          placeholder: t("use.translate.placeholder"),
+        }),
         h(Examples, { run, show: !text }),
         text.split("\n").length > LINES && h("p", { class: "note warn" }, t("use.too_many_lines", { n: LINES })),
       ),
@@ -36,14 +46,31 @@ export function Translate({ run }) {
         h("span", { class: "label" }, languageName(run.target)),
         h(
           "div",
-          { class: `panel output as-is ${found.waiting ? "waiting" : ""}`, lang: run.target, dir: "auto", "aria-live": "polite", "aria-busy": Boolean(found.waiting) },
-          text ? outputs.map((output, i) => h(Line, { key: i, run, source: asked[i], output, original: found.answer[i], line: i })) : h("p", { class: "muted" }, t("use.translate.empty")),
+          {
+            class: `panel output as-is ${found.waiting ? "waiting" : ""}`,
+            lang: run.target,
+            dir: "auto",
+            "aria-live": "polite",
+            "aria-busy": Boolean(found.waiting),
+          },
+          text
+            ? outputs.map((output, i) =>
+                h(Line, { key: i, run, source: asked[i], output, original: found.answer[i], line: i }),
+              )
+            : h("p", { class: "muted" }, t("use.translate.empty")),
         ),
         h(
           "div",
           { class: "line" },
           h(Copy, { text: text ? whole : "" }),
-          outputs.length > 0 && h("span", { class: "small muted" }, t("use.translate.click_hint"), " ", outputs.some(unsureWords) && t("use.translate.unsure_key")),
+          outputs.length > 0 &&
+            h(
+              "span",
+              { class: "small muted" },
+              t("use.translate.click_hint"),
+              " ",
+              outputs.some(unsureWords) && t("use.translate.unsure_key"),
+            ),
         ),
         h(Remarks, { desk: found, output: outputs.find((output) => output.error || output.notes?.length) }),
       ),
@@ -62,7 +89,10 @@ function options(run) {
 /** The outputs with the empty lines of the input. */
 function wholeText(lines, outputs) {
   let next = 0;
-  return lines.map((line) => (line.trim() ? outputs[next++]?.text ?? "" : "")).join("\n").trimEnd();
+  return lines
+    .map((line) => (line.trim() ? (outputs[next++]?.text ?? "") : ""))
+    .join("\n")
+    .trimEnd();
 }
 
 const grade = (p) => UNSURE.findIndex((limit) => p < limit) + 1;
@@ -80,7 +110,17 @@ function Line({ run, source, output, original, line }) {
       { class: "words" },
       (output.words ?? []).map((word, i) => [
         i > 0 && output.text.slice(at.unit(output.words[i - 1].end), at.unit(word.start)),
-        h(Word, { key: i, run, source, output, word, i, line, lit: lit.target.has(i), prefix: output.text.slice(0, at.unit(word.start)) }),
+        h(Word, {
+          key: i,
+          run,
+          source,
+          output,
+          word,
+          i,
+          line,
+          lit: lit.target.has(i),
+          prefix: output.text.slice(0, at.unit(word.start)),
+        }),
       ]),
     ),
     run.attends && output.alignment && h(Source, { source, line, lit: lit.source }),
@@ -90,7 +130,11 @@ function Line({ run, source, output, original, line }) {
         "details",
         { class: "small" },
         h("summary", {}, t("use.translate.alternatives", { n: others.length })),
-        h("ol", {}, others.map((other, i) => h("li", { key: i, dir: "auto" }, other.text, " ", h(Copy, { text: other.text })))),
+        h(
+          "ol",
+          {},
+          others.map((other, i) => h("li", { key: i, dir: "auto" }, other.text, " ", h(Copy, { text: other.text }))),
+        ),
       ),
   );
 }
@@ -140,7 +184,19 @@ function Source({ source, line, lit }) {
   return h(
     "p",
     { class: "small muted source", dir: "auto", "aria-hidden": "true" },
-    words.map((word, i) => [i > 0 && " ", h("span", { key: i, class: lit.has(i) ? "lit" : "", onMouseenter: look({ line, side: "source", i }), onMouseleave: look(null) }, word)]),
+    words.map((word, i) => [
+      i > 0 && " ",
+      h(
+        "span",
+        {
+          key: i,
+          class: lit.has(i) ? "lit" : "",
+          onMouseenter: look({ line, side: "source", i }),
+          onMouseleave: look(null),
+        },
+        word,
+      ),
+    ]),
   );
 }
 
@@ -155,14 +211,21 @@ function Others({ run, original }) {
     here.open = null;
     redraw();
   };
-  if (found.waiting || !found.answer) return h("p", { class: "others small muted", role: "status" }, found.problem?.what ?? t("use.thinking"));
+  if (found.waiting || !found.answer)
+    return h("p", { class: "others small muted", role: "status" }, found.problem?.what ?? t("use.thinking"));
   return h(
     "div",
     { class: "others line", role: "group", "aria-label": t("use.translate.others") },
     found.answer.outputs.map((output) =>
       h(
         "button",
-        { class: "chip", key: output.text, title: output.text, onClick: choose(output), "aria-pressed": String(output.text === here.open.text) },
+        {
+          class: "chip",
+          key: output.text,
+          title: output.text,
+          onClick: choose(output),
+          "aria-pressed": String(output.text === here.open.text),
+        },
         output.words[i]?.text ?? "∅",
         h("span", { class: "muted number" }, ` ${percent(output.words[i]?.probability ?? 0)}`),
       ),
