@@ -122,6 +122,10 @@ def test_samples_get_better_under_the_slider(look):
     expect(page).to_have_url(re.compile("at=6"))
     page.keyboard.press("ArrowRight")
     expect(page.locator(".slider output")).to_have_text("step 12")
+    for _ in range(20):  # the first answers may be alike
+        if page.locator("mark.changed").count():
+            break
+        page.keyboard.press("ArrowRight")
     expect(page.locator("mark.changed").first).to_be_visible()
     page.keyboard.press("End")
     expect(page.locator(".sample.right").first).to_be_visible()

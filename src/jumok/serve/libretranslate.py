@@ -161,7 +161,7 @@ def _count(value: Any) -> int:
 
 
 async def _pairs(server: Server) -> list[Served]:
-    """The translation runs, those loaded that nobody has asked for yet."""
+    """The runs that translate, loaded if nobody has asked for them yet; those that chat have one language only."""
 
     def found() -> Iterator[Served]:
         loaded = {served.name: served for served in server.models.loaded()}
@@ -170,7 +170,9 @@ async def _pairs(server: Server) -> list[Served]:
             task = known.predictor.kind if known else run.facts()["task"]
             with suppress(JumokError):  # a damaged folder: the others go on
                 if task == "translation" and (served := server.models.get(run.name)) is not None:
-                    yield served
+                    source, target = _codes(served)
+                    if source != target:
+                        yield served
 
     return await asyncio.to_thread(lambda: list(found()))
 

@@ -99,12 +99,15 @@ function drawn(root, key, chart) {
   plot.setAttribute("role", "slider");
   const size = () => [Math.max(plot.clientWidth, 120), Math.max(plot.clientHeight, 120)];
 
+  const at = () => Math.min(Math.max(cursor ?? chart.range[1], chart.range[0]), chart.range[1]);
+
   const draw = () => {
-    if (!plot.clientWidth) return;
-    drawOn(base, chartScene(chart, ...size()));
     plot.setAttribute("aria-label", `${chart.title}. ${chart.about ?? ""}`);
     plot.setAttribute("aria-valuemin", chart.range[0]);
     plot.setAttribute("aria-valuemax", chart.range[1]);
+    plot.setAttribute("aria-valuenow", at());
+    if (!plot.clientWidth) return; // not in the document yet
+    drawOn(base, chartScene(chart, ...size()));
     entries();
     pointed();
   };
@@ -130,7 +133,7 @@ function drawn(root, key, chart) {
 
   const pointed = () => {
     const frame = frameOf(chart, ...size());
-    const step = Math.min(Math.max(cursor ?? chart.range[1], chart.range[0]), chart.range[1]);
+    const step = at();
     const scale = devicePixelRatio || 1;
     Object.assign(over, { width: base.width, height: base.height });
     over.style.width = base.style.width;
@@ -190,6 +193,7 @@ function drawn(root, key, chart) {
   const sizes = new ResizeObserver(draw);
   sizes.observe(plot);
   shown.set(key, { point: pointed, size });
+  draw();
   return {
     update(props) {
       chart = props.data;
