@@ -17,6 +17,7 @@ from starlette.routing import Route as StarletteRoute
 from jumok.errors import JumokError
 from jumok.files import parse_json
 from jumok.serve.access import Access, require_same_origin
+from jumok.serve.comparisons import Comparisons
 from jumok.serve.limits import Limits
 from jumok.serve.models import Models, Served
 from jumok.serve.queue import Busy, Job
@@ -67,6 +68,7 @@ class Server:
         self.models, self.queue, self.limits = models, models.queue, limits or Limits()
         self.access = access or Access()
         self.draining = False
+        self.comparisons = Comparisons()
         self.routes = routes
         self.openapi = json.dumps(document(routes)).encode()
         table = [StarletteRoute(route.path, self._handler(route), methods=[route.method]) for route in routes]

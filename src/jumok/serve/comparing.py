@@ -6,77 +6,27 @@ which stops when its reader leaves. It changes nothing, so it needs no token: wh
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import AsyncIterator
 from concurrent.futures import Future
-from dataclasses import asdict, dataclass, field
-from threading import Event, Lock, Thread, get_native_id
-from time import monotonic, sleep
+from threading import Thread
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from jumok.data.corpus import Corpus
-from jumok.engines.torch import TorchEngine
 from jumok.errors import JumokError
-from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.series import refuse_other_test_data
 from jumok.serve.app import Refusal, Route, Server
-from jumok.serve.queue import PATIENCE, Queue
+from jumok.serve.comparisons import Comparing, command
 from jumok.serve.runs import Run
 from jumok.tasks.prepare import read_split
 from jumok.train.folder import RunFolder
 
-MOST_EXAMPLES, MOST_SECONDS = 20_000, 3600.0
-MOST_KNOWN = 64
-"""comparisons that are remembered"""
+MOST_EXAMPLES = 20_000
 TOLD_EVERY = 0.4
 """seconds between lines of progress"""
-NICENESS = 5
-_turn = Lock()
-_known: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-
-
-class Stopped(Exception):
-    """Nobody waits for the comparison any more."""
-
-
-@dataclass(slots=True)
-class Comparing:
-    """A comparison under way: is `run` better than `other`?"""
-
-    other: Run
-    run: Run
-    examples: list[Any]
-    queue: Queue
-    done: int = 0
-    stopped: Event = field(default_factory=Event)
-    until: float = field(default_factory=lambda: monotonic() + MOST_SECONDS)
-
-    def compute(self) -> list[dict[str, Any]]:
-        """What `jumok compare OTHER RUN` prints."""
-        if sys.platform == "linux":  # elsewhere a thread has no priority of its own
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
-        a, b = (load(run.path, max_characters=sys.maxsize) for run in (self.other, self.run))
-        for predictor in (a, b):
-            if isinstance(predictor.engine, TorchEngine):
-                predictor.engine.between = self.tick
-        return [asdict(comparison) for comparison in a.compare(b, self.examples, done=self.tick)]
-
-    def tick(self, n: int) -> None:
-        """Told between batches: n more examples are done. Requests that wait go first."""
-        self.done += n
-        patient = monotonic() + PATIENCE
-        while self.queue.inputs and monotonic() < patient and not self.stopped.is_set():
-            sleep(0.01)
-        if self.stopped.is_set():
-            raise Stopped
-        if monotonic() > self.until:
-            what = f"the comparison took more than {MOST_SECONDS / 60:.0f} minutes"
-            raise Refusal(504, "serve.timeout", what, hint=_command(self.other, self.run))
 
 
 async def compare(server: Server, request: Request) -> Response:
@@ -91,9 +41,9 @@ async def compare(server: Server, request: Request) -> Response:
         raise Refusal(409, "serve.no_model", "one of the runs has no model yet")
     sha256 = await asyncio.to_thread(_same_data, run, other, split)
     key = (run.path, run.stamp(), other.path, other.stamp(), split, sha256)
-    if key in _known:
-        return _stream(_told(comparisons=_known[key]))
-    if _turn.locked():
+    if key in server.comparisons.known:
+        return _stream(_told(comparisons=server.comparisons.known[key]))
+    if server.comparisons.turn.locked():
         raise Refusal(429, "serve.busy", "another comparison is under way", seconds=10)
     examples = await asyncio.to_thread(_examples, run, other, split, sha256)
     return _stream(_lines(server, Comparing(other, run, examples, server.queue), key))
@@ -107,12 +57,12 @@ async def _lines(server: Server, work: Comparing, key: tuple[Any, ...]) -> Async
     def compute() -> None:
         answer.set_running_or_notify_cancel()
         try:
-            if not _turn.acquire(blocking=False):
+            if not server.comparisons.turn.acquire(blocking=False):
                 raise Refusal(429, "serve.busy", "another comparison is under way")
             try:
                 found = work.compute()
             finally:
-                _turn.release()
+                server.comparisons.turn.release()
             answer.set_result(found)
         except BaseException as error:  # told by the one who reads
             answer.set_exception(error)
@@ -127,9 +77,7 @@ async def _lines(server: Server, work: Comparing, key: tuple[Any, ...]) -> Async
             yield _line(error={"code": "serve.draining", "what": "the server is shutting down"})
             return
         comparisons = found.result()
-        if len(_known) >= MOST_KNOWN:
-            _known.pop(next(iter(_known)))
-        _known[key] = comparisons
+        server.comparisons.keep(key, comparisons)
         yield _line(comparisons=comparisons)
     except (JumokError, Refusal) as error:
         yield _line(error={"code": error.code, "what": error.what, "hint": error.hint or ""})
@@ -151,7 +99,7 @@ def _same_data(run: Run, other: Run, split: str) -> str:
         raise Refusal(409, "input.task", "the runs have different tasks")
     if not isinstance(stored[0], str) or stored[0] != stored[1]:
         what = f"it is not known that both runs were scored on the same {split} data"
-        hint = f"{_command(other, run)} --data test=FILE"
+        hint = f"{command(other, run)} --data test=FILE"
         raise Refusal(409, "serve.other_data", what, hint=hint)
     return stored[0]
 
@@ -163,25 +111,21 @@ def _examples(run: Run, other: Run, split: Any, sha256: str) -> list[Any]:
         corpus = Corpus[Any](recipe.data, split, seed=recipe.seed)
         if not corpus.exists() or corpus.fingerprint() != sha256:
             what = f"the {split} data has changed since the runs were trained"
-            raise Refusal(409, "serve.other_data", what, hint=_command(other, run))
+            raise Refusal(409, "serve.other_data", what, hint=command(other, run))
         examples = read_split(corpus)
     except (JumokError, OSError, LookupError, TypeError, ValueError) as error:
         raise _refused(error, run, other, "the data is not where the recipe says, or cannot be read: ") from error
     if len(examples) > MOST_EXAMPLES:
         what = f"{len(examples):,} examples are more than the page compares ({MOST_EXAMPLES:,})"
-        raise Refusal(409, "serve.inputs", what, hint=_command(other, run))
+        raise Refusal(409, "serve.inputs", what, hint=command(other, run))
     return examples
 
 
 def _refused(error: Exception, run: Run, other: Run, before: str = "") -> Refusal:
-    hint = _command(other, run)
+    hint = command(other, run)
     if isinstance(error, JumokError):
         return Refusal(409, error.code, before + error.what, hint=hint)
     return Refusal(409, "serve.other_data", "the data of the runs cannot be read", hint=hint)
-
-
-def _command(other: Run, run: Run) -> str:
-    return f"jumok compare {other.name} {run.name}"
 
 
 async def _told(**told: Any) -> AsyncIterator[str]:

@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from jumok.serve import comparing
 from jumok.serve.app import Server
-from jumok.serve.comparing import Comparing, Stopped
+from jumok.serve.comparisons import Comparing, Comparisons, Stopped
 from jumok.serve.models import Models
 from jumok.serve.queue import Queue
 from jumok.serve.routes import ROUTES
@@ -163,7 +163,7 @@ def test_changed_data_is_refused(client, folder: Path) -> None:
 
 
 def test_one_at_a_time(client) -> None:
-    with comparing._turn:
+    with client.app.comparisons.turn:
         answer = client.post("/api/runs/classification/compare", json={"with": "short", "split": "dev"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (429, "serve.busy")
         assert answer.headers["retry-after"]
@@ -171,7 +171,7 @@ def test_one_at_a_time(client) -> None:
 
 def test_it_stops_when_its_reader_leaves(folder: Path, held_out) -> None:
     queue = Queue()
-    server: Any = SimpleNamespace(draining=False)
+    server: Any = SimpleNamespace(draining=False, comparisons=Comparisons())
     work = Comparing(
         Run("short", folder / "short"), Run("c", folder / "classification"), held_out("classification"), queue
     )
@@ -185,9 +185,8 @@ def test_it_stops_when_its_reader_leaves(folder: Path, held_out) -> None:
     assert work.stopped.is_set()
     with pytest.raises(Stopped):
         work.tick(1)
-    assert comparing._turn.acquire(timeout=60)  # its thread has ended
-    comparing._turn.release()
-    assert ("left",) not in comparing._known
+    assert server.comparisons.turn.acquire(timeout=60)  # its thread has ended
+    assert not server.comparisons.known
     queue.close()
 
 
