@@ -27,7 +27,7 @@ from jumok.text.vectors import embeddings_from_vectors
 from jumok.threads import Threads
 from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
-from jumok.train.loop import Event, planned_steps, train
+from jumok.train.loop import Event, Interrupted, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.train.samples import Sample, Sampled, answers, chosen, with_samples
 from jumok.transfer import begin_with, give_features
@@ -76,15 +76,24 @@ class Run:
             interrupted=interrupted,
             threads=self.threads,
         )
-        return with_samples(events, self.samples, every=int(self.recipe.train.evaluate_every))
+        return with_samples(events, lambda: self.samples(interrupted), every=int(self.recipe.train.evaluate_every))
 
-    def samples(self) -> list[Sample]:
-        """What the model answers to a few dev examples as it is now."""
+    def samples(self, interrupted: Callable[[], bool]) -> list[Sample]:
+        """What the model answers to a few dev examples as it is now; none if it is asked to stop meanwhile."""
         if self.group.rank != 0 or not (examples := chosen(getattr(self.task, "dev", None))):
             return []
+
+        def heard(_: int) -> None:
+            self.group.working()
+            if interrupted():
+                raise Interrupted
+
         kind, tokenizers = self.recipe.kind, self.task.tokenizers
-        engine = TorchEngine([self.model.eval()], tokenizers)
-        return answers(kind.predictor(engine, tokenizers, asdict(self.recipe.task), self.task.facts), examples)
+        engine = TorchEngine([self.model.eval()], tokenizers, between=heard)
+        try:
+            return answers(kind.predictor(engine, tokenizers, asdict(self.recipe.task), self.task.facts), examples)
+        except Interrupted:
+            return []
 
     def final_weights(self) -> dict[str, Tensor]:
         """The weights that `train.final` selects: the mean of the last checkpoints, the best one, or the last."""

@@ -170,10 +170,13 @@ def test_a_stop_during_an_evaluation_saves_the_step_and_leaves_the_evaluation_to
     assert same_model(tmp_path / "run", trained)
 
 
+@pytest.mark.parametrize(("searches", "last"), [("samples", 1), ("evaluation", 4)])
 def test_a_stop_in_the_middle_of_a_search_is_heard_at_its_next_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    searches: str, last: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of dev may be one batch, whose beam search takes minutes."""
+    if searches == "evaluation":
+        monkeypatch.setattr("jumok.assemble.chosen", lambda dev: [])
     step, taken = Transformer.step, list[bool]()
 
     def counted(self: Transformer, *given: Any, **named: Any) -> Any:
@@ -182,8 +185,8 @@ def test_a_stop_in_the_middle_of_a_search_is_heard_at_its_next_step(
 
     monkeypatch.setattr(Transformer, "step", counted)
     events = list(train(recipe(), tmp_path / "run", stop=lambda: bool(taken)))
-    assert (events[-1], len(taken)) == (Finished(4, "interrupted"), 1)
-    assert RunFolder(tmp_path / "run").checkpoints.progress(4)["unevaluated"]
+    assert (events[-1], len(taken)) == (Finished(last, "interrupted"), 1)
+    assert RunFolder(tmp_path / "run").checkpoints.progress(last)["unevaluated"] == (searches == "evaluation")
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])
