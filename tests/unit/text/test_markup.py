@@ -124,7 +124,8 @@ def test_tags_are_balanced_none_doubled_and_no_word_lost(way, document: str) -> 
 def test_tag_soup_becomes_balanced(way, document: str) -> None:
     found = translated(document, way)
     Seen(found)
-    assert read_html(found).sentences == read_html(translated(found)).sentences
+    sentences = [read_html(one).sentences for one in (found, translated(found))]
+    assert [one.split() for one in sentences[0]] == [one.split() for one in sentences[1]]
     if not re.search("<(code|script|span)", found):
         assert not re.search(r"\w</?[bi]>\w", found)  # no tag inside a word
 
