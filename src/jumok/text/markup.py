@@ -309,10 +309,7 @@ class _Reader:
 
 def _closes_itself(attributes: str) -> bool:
     """<x/>, and not <a href=x/>, whose slash belongs to the value."""
-    if not attributes.endswith("/"):
-        return False
-    last = attributes.split()[-1]
-    return "=" not in last or last[-2] in "\"'"
+    return attributes.endswith("/") and all(m.end(2) != len(attributes) for m in _ATTRIBUTE.finditer(attributes))
 
 
 def _not_to_be_translated(attributes: str) -> bool:
