@@ -81,8 +81,8 @@ docs: install ## Write the generated pages anew
 	$(BIN)/python docs/generate.py
 
 pictures: install ## Take the pictures of the page anew, from a fresh demo
-	$(BIN)/jumok demo --exit --no-browser --out runs/pictured
-	JUMOK_DEMO=runs/pictured JUMOK_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/system/test_page_pictures.py
+	$(BIN)/jumok demo --exit --no-browser --out runs/pictures/quickstart
+	JUMOK_DEMO=runs/pictures/quickstart JUMOK_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/system/test_page_pictures.py
 
 clean: ## Remove what the other targets made, runs excepted
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
