@@ -58,6 +58,7 @@ server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
 config = server.config
 config.load()
 listening = config.bind_socket()
+listening.listen(128)
 print("at http://127.0.0.1:%d" % listening.getsockname()[1], flush=True)
 server.run(sockets=[listening])
 """

@@ -71,7 +71,7 @@ function StepList({ steps, given, from }) {
                       onClick: () => from([...before(at), one.id]),
                     },
                     h("span", { class: "fill", style: { width: `${100 * one.probability}%` } }),
-                    h("span", { class: "name" }, shown(one.token)),
+                    h("span", { class: "name" }, told(one, step.top)),
                     h("span", { class: "number" }, fixed(one.probability, 3)),
                   ),
                 ),
@@ -80,6 +80,12 @@ function StepList({ steps, given, from }) {
           ),
     ),
   );
+}
+
+/** A candidate as text: with the mark that it begins a word where another one reads the same. */
+function told(one, others) {
+  const twin = others.some((other) => other !== one && shown(other.token) === shown(one.token));
+  return (twin && /^[▁Ġ]/.test(one.token) ? "␣" : "") + shown(one.token);
 }
 
 /** Places of the nodes: steps to the right, leaves below each other. */

@@ -54,7 +54,7 @@ export function Large({ run, text, sides: known, map, seen, name, isLocked, roug
         ...(lines ? {} : pointed(shownAs, room)),
       }),
     ),
-    h(Said, { shownAs, row, column }),
+    h(Said, { shownAs, row, column, axes: t(map.rows === map.columns ? "inside.axes.self" : "inside.axes.cross") }),
   );
 }
 
@@ -157,11 +157,11 @@ function Controls({ shownAs, how, threshold, lines }) {
 }
 
 /** What the chosen cell says, and the chosen row as a table: what a reader of the screen gets of the picture. */
-function Said({ shownAs, row, column }) {
+function Said({ shownAs, row, column, axes }) {
   const { rows, columns, values } = shownAs;
   const m = columns.labels.length;
   if (!(row >= 0 && row < rows.labels.length))
-    return h("p", { class: "small muted", "aria-live": "polite" }, t("inside.choose_cell"));
+    return h("p", { class: "small muted", "aria-live": "polite" }, axes, " ", t("inside.choose_cell"));
   const cell =
     column >= 0 &&
     column < m &&

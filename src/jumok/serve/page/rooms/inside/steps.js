@@ -102,6 +102,12 @@ function Head({ run, part, row, found }) {
   return h(
     "section",
     { class: "panel stack" },
+    h(
+      "div",
+      { class: "line spread" },
+      h("p", { class: "small muted" }, t("inside.how")),
+      h(Save, { name: `${run.name} ${part} ${row}`, scene: () => weightScene(order, found), rows: table }),
+    ),
     (!additive || found.sides.target) && h(Rows, { side: rows, row }),
     h(Equation, { name: additive ? "additive" : "attention" }),
     h(
@@ -149,8 +155,12 @@ function Head({ run, part, row, found }) {
         ),
       ),
     ),
-    h("dl", { class: "numbers" }, h("dt", {}, additive ? "c" : t("inside.sum")), h("dd", {}, vector(found.context))),
-    h(Save, { name: `${run.name} ${part} ${row}`, scene: () => weightScene(order, found), rows: table }),
+    h(
+      "dl",
+      { class: "numbers" },
+      h("dt", { class: additive ? "" : "word" }, additive ? "c" : t("inside.sum")),
+      h("dd", {}, vector(found.context)),
+    ),
   );
 }
 

@@ -64,5 +64,5 @@ function markdown(rows) {
     ([run, split, metric, value, low, high, n]) =>
       `| ${[run, split, metric].map(cell).join(" | ")} | ${Number(value).toFixed(2)} | ${low === "" ? "" : `${low.toFixed(2)} – ${high.toFixed(2)}`} | ${n} |`,
   );
-  return ["| run | split | metric | score | 95 % interval | n |", "|---|---|---|--:|--:|--:|", ...lines, ""].join("\n");
+  return ["| run | split | metric | score | 95% interval | n |", "|---|---|---|--:|--:|--:|", ...lines, ""].join("\n");
 }

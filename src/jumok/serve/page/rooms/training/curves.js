@@ -1,5 +1,6 @@
 // The curves of one run, or of several laid over each other.
 
+import { metricName } from "../results/data.js";
 import { Chart } from "../../chart.js";
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
@@ -171,25 +172,14 @@ function ScoreMenu({ logs, score }) {
     h(
       "select",
       { class: "slim", value: score, onChange: (event) => go({ score: event.target.value }, { replace: true }) },
-      scoreNames(logs).map((name) => h("option", { key: name, value: name }, scoreName(name))),
+      scoreNames(logs).map((name) => h("option", { key: name, value: name }, metricName(name))),
     ),
   );
 }
 
-const KNOWN = {
-  bleu: "BLEU",
-  chrf: "chrF",
-  mcc: "MCC",
-  answer_f1: "F1",
-  span_f1: "F1",
-  micro_f1: "micro F1",
-  macro_f1: "macro F1",
-};
-export const scoreName = (name) => KNOWN[name] ?? name.replaceAll("_", " ");
-
 function scores(logs, name) {
   return logs.map((log, n) => ({
-    name: label(logs, log, scoreName(name)),
+    name: label(logs, log, metricName(name)),
     colour: colourOf(n),
     points: log.facts.evaluated.filter((one) => name in one.scores).map((one) => [one.step, one.scores[name]]),
     dots: true,

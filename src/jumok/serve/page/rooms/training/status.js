@@ -4,7 +4,8 @@ import { act } from "../../api.js";
 import { address, redraw } from "../../store.js";
 import { h } from "../../view.js";
 import { duration, number, t } from "../../words.js";
-import { best, scoreName } from "./curves.js";
+import { metricName } from "../results/data.js";
+import { best } from "./curves.js";
 import { pace } from "./log.js";
 
 const OWN = { with: null, at: null, log: null, smooth: null, score: null }; // of this room in the URL
@@ -87,10 +88,10 @@ function Figures({ log, now, step }) {
     ],
     now === "running" && left !== null && [t("training.figure.left"), duration(left)],
     speed && [t("training.figure.speed"), number(speed, 0)],
-    loss !== null && [t("training.figure.loss"), number(loss, 3)],
+    loss !== null && [t("training.figure.loss"), loss < 0.001 ? `< ${number(0.001, 3)}` : number(loss, 3)],
     evaluated &&
       Number.isFinite(evaluated.scores[metric]) && [
-        t("training.figure.best", { name: scoreName(metric) }),
+        t("training.figure.best", { name: metricName(metric) }),
         number(evaluated.scores[metric], 2),
       ],
   ];
