@@ -305,6 +305,6 @@ def test_the_end_of_a_training_that_is_watched_shows_where_to_go(look, made, jum
         expect(page.locator(".state.running")).to_be_visible(timeout=60_000)
         expect(page.locator(".ready.note")).to_be_visible(timeout=60_000)
         assert process.wait(20) == 0
-    page.get_by_role("link", name="써 보기").click()
+    page.get_by_role("link", name="써 보기").click(timeout=60_000)
     expect(page.locator(".room.use")).to_be_visible()
     expect(page).to_have_url(re.compile("run=short"))

@@ -47,7 +47,7 @@ async function learn(run) {
   try {
     runs.facts.set(run.name, await get(`/api/runs/${encodeURIComponent(run.name)}`));
   } catch (problem) {
-    runs.facts.delete(run.name);
+    setTimeout(() => runs.facts.delete(run.name), LOOK); // not again at once: what fails is drawn, and drawing asks
     throw problem;
   }
 }

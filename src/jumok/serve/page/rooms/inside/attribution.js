@@ -158,23 +158,30 @@ function Outputs({ found, run }) {
 }
 
 function barScene(items, most) {
-  const [line, middle] = [24, 300];
+  const line = 24;
+  const width = Math.max(Math.min((document.getElementById("main")?.clientWidth ?? 680) - 80, 680), 240);
+  const label = Math.min(14 + 8 * Math.max(...items.map(([word]) => word.length), 1), width / 3);
+  const room = width - label - 56; // between the words and the numbers
+  const below = Math.max(...items.map(([, value]) => -value), 0) / most;
+  const above = Math.max(...items.map(([, value]) => value), 0) / most;
+  const unit = room / (below + above || 1);
+  const zero = label + below * unit;
   return {
-    width: 600,
+    width,
     height: items.length * line + 16,
     shapes: items.flatMap(([word, value], i) => [
       { kind: "text", x: 8, y: 8 + (i + 0.5) * line, text: word, size: 13, fill: paint("ink") },
       {
         kind: "rect",
-        x: value < 0 ? middle + (220 * value) / most : middle,
+        x: zero + Math.min((unit * value) / most, 0),
         y: 12 + i * line,
-        w: Math.abs((220 * value) / most),
+        w: Math.abs((unit * value) / most),
         h: line - 8,
         fill: paint(value < 0 ? "against" : "for"),
       },
       {
         kind: "text",
-        x: 592,
+        x: width - 8,
         y: 8 + (i + 0.5) * line,
         text: number(value, 3),
         size: 12,

@@ -1,7 +1,7 @@
 // Translation: as you type, other words at a click, and which word comes from which.
 
 import { post } from "../../api.js";
-import { redraw } from "../../store.js";
+import { redraw, state } from "../../store.js";
 import { h } from "../../view.js";
 import { languageName, t } from "../../words.js";
 import { predict, want } from "./desk.js";
@@ -184,6 +184,8 @@ function Source({ source, line, lit }) {
   return h(
     "p",
     { class: "small muted source", dir: "auto", "aria-hidden": "true" },
+    h("span", { lang: state.lang }, t("use.translate.source")),
+    " ",
     words.map((word, i) => [
       i > 0 && " ",
       h(
