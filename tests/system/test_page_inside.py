@@ -5,6 +5,7 @@ import re
 
 import pytest
 from page import check_access, check_width, picture
+from playwright.sync_api import expect
 
 TEXT = "the dog sits here"
 TABS = {
@@ -55,7 +56,7 @@ def test_the_grid_by_keyboard_and_the_address(visit):
 def test_words_and_hidden_tokens(visit):
     page = visit(run="pretraining", room="inside", text="the dog runs here.")
     page.get_by_label("Hide special tokens").check()
-    page.get_by_text(re.compile(r"They took \d+%")).wait_for()
+    expect(page.get_by_text(re.compile(r"They took \d+%"))).to_be_visible()
     page.get_by_role("radio", name="Words").click()
     page.wait_for_url(re.compile("grain=words"))
     page.get_by_role("radio", name="Lines").click()

@@ -67,7 +67,7 @@ def test_a_lone_surrogate_is_told(visit) -> None:
         "() => { const box = document.querySelector('textarea'); box.value = 'a \\ud800 b';"
         " box.dispatchEvent(new Event('input', { bubbles: true })); }"
     )
-    page.wait_for_selector(".note.warn")
+    expect(page.locator(".note.warn")).to_be_visible()
 
 
 def test_another_word_by_keyboard(visit) -> None:
@@ -79,7 +79,7 @@ def test_another_word_by_keyboard(visit) -> None:
     page.wait_for_selector(".others button.chip")
     page.focus(".others button.chip >> nth=1")
     page.keyboard.press("Enter")
-    page.wait_for_function("before => document.querySelector('.words').innerText !== before", arg=before)
+    expect(page.locator(".words")).not_to_have_text(before)
 
 
 def test_a_server_that_dies_loses_nothing_typed(visit) -> None:
@@ -112,7 +112,7 @@ def test_marks_stand_where_the_words_are(visit) -> None:
 def test_generation_appears(visit) -> None:
     page = visit(room="use", run="language_model", text="the cat sat", tolerate=["404"])
     page.click("button.main")
-    page.wait_for_selector(".written")
+    expect(page.locator(".written")).to_contain_text("the cat sat")
 
 
 def test_a_file_comes_back_line_by_line(visit, tmp_path) -> None:
