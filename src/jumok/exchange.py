@@ -4,7 +4,8 @@ from pathlib import Path
 
 from jumok.errors import CheckpointError
 from jumok.files import MANIFEST, refuse_links, write_folder
-from jumok.hub.folder import CARD, ModelFolder, model_folder
+from jumok.hub.files import model_folder
+from jumok.hub.folder import CARD, ModelFolder
 from jumok.tasks.stored import obstacle, read_model, write_model
 
 

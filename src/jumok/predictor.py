@@ -26,7 +26,7 @@ def load(*runs: str | Path, task: Any = None, device: str = "auto", max_characte
     A text of more than `max_characters` is refused before it is tokenized; each predictor class has its default.
     """
     from jumok.engines.torch import open_engine  # torch takes a second to import, and only a model needs it
-    from jumok.hub.folder import model_folder
+    from jumok.hub.files import model_folder
     from jumok.tasks.stored import read_model
 
     if not runs:

@@ -16,14 +16,14 @@ from torch import Tensor
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig
 from jumok.errors import CheckpointError, nearest
-from jumok.files import MANIFEST, refuse_links, verify_folder
 from jumok.hub.bert import bert_obstacle, open_bert, to_bert
-from jumok.hub.files import CONFIG, WEIGHTS, read_json, read_weights, write_json
+from jumok.hub.files import CONFIG, WEIGHTS, read_json, write_json
 from jumok.hub.generation import decoding, generation_config
 from jumok.hub.gpt2 import gpt2_obstacle, open_gpt2, to_gpt2
 from jumok.hub.heads import Heads, class_of
 from jumok.hub.marian import marian_config, marian_obstacle, open_marian, to_marian
 from jumok.hub.tokenizer import SETTINGS, read_tokenizers, write_tokenizers, wrong_ids
+from jumok.hub.weights import read_weights
 from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
 from jumok.models.gpt import GptConfig
@@ -203,21 +203,3 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
     if wrong:
         hint = "use the tokenizer that the model was trained with"
         raise CheckpointError(wrong, where=folder, hint=hint, code="checkpoint.other_vocabulary")
-
-
-def model_folder(path: Path) -> Path:
-    """The model folder of a run, or the folder itself, verified against its manifest."""
-    refuse_links(path, ["model"])
-    folder = path / "model" if (path / "model").is_dir() else path
-    if not (folder / "config.json").exists():
-        unfinished = (path / "checkpoints").is_dir()
-        raise CheckpointError(
-            "the run has not finished: it has no model yet" if unfinished else "not a run or model folder",
-            where=path,
-            hint="run its `jumok train` command again to resume" if unfinished else "pass a folder of `jumok train`",
-            code="checkpoint.unfinished" if unfinished else "checkpoint.no_model",
-        )
-    refuse_links(folder)
-    if (folder / MANIFEST).exists():
-        verify_folder(folder, needs=[CONFIG, WEIGHTS])
-    return folder

@@ -13,7 +13,7 @@ from jumok.examples import SPLITS
 from jumok.examples.documents import Sentence
 from jumok.examples.files import FileData
 from jumok.files import verify_folder, write_folder
-from jumok.hub.folder import model_folder
+from jumok.hub.files import model_folder
 from jumok.hub.tokenizer import read_tokenizers
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer

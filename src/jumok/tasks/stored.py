@@ -4,7 +4,7 @@ from pathlib import Path
 
 from jumok.errors import CheckpointError
 from jumok.hub import folder as hub
-from jumok.hub.files import CONFIG
+from jumok.hub.files import CONFIG, model_folder
 from jumok.hub.folder import ModelFolder
 from jumok.hub.heads import Heads
 from jumok.models.build import check_weights
@@ -28,7 +28,7 @@ def read_model(folder: Path) -> ModelFolder:
 
 def read_start(path: str) -> ModelFolder:
     """Read the run or model folder that training starts from."""
-    return read_model(hub.model_folder(Path(path)))
+    return read_model(model_folder(Path(path)))
 
 
 def write_model(folder: Path, model: ModelFolder, *, card: str) -> None:

@@ -28,8 +28,8 @@ from transformers import (
 from transformers import BertConfig as TheirBertConfig
 
 from jumok.errors import CheckpointError
-from jumok.hub.files import ConvertedWarning
 from jumok.hub.folder import ModelFolder
+from jumok.hub.weights import ConvertedWarning
 from jumok.models.bert import Bert, BertConfig, BertPretraining
 from jumok.models.bert_heads import BertClassifier, BertRelation, BertTagger
 from jumok.models.rnn import RnnConfig, RnnTagger

@@ -86,7 +86,7 @@ def test_weights_that_are_no_real_numbers(folder, dtype):
 
 
 def test_weights_larger_than_the_memory(own, monkeypatch):
-    monkeypatch.setattr("jumok.hub.files.available_memory", lambda: 1000)
+    monkeypatch.setattr("jumok.hub.weights.available_memory", lambda: 1000)
     error = refused(own)
     assert (error.code, error.where) == ("checkpoint.too_large", str(own / "model.safetensors"))
 
