@@ -35,7 +35,7 @@ from jumok.version import __version__
 
 # Keys that may differ when a run resumes: they change where and how it trains, not what it learns.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard", "train.final"}
-HARMLESS |= {"train.watchdog"}
+HARMLESS |= {"train.watchdog", "engine.max_loss"}
 HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
 SOFTER = {f"train.optimizer.{key}" for key in ("learning_rate", "warmup", "clip_norm")}  # after a divergence
 HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash

@@ -1,9 +1,12 @@
 """Run folder -> predictor: the one way from examples to outputs, for the command line, Python and the tests."""
 
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
+from jumok.engines.stored import engine_folder, read_engine
 from jumok.errors import CheckpointError, InputError, listed
+from jumok.hub.files import model_folder
 from jumok.tasks import task_named
 from jumok.tasks.protocol import Predictor
 
@@ -11,28 +14,90 @@ if TYPE_CHECKING:
     from jumok.hub.folder import ModelFolder
 
 SomePredictor = TypeVar("SomePredictor", bound=Predictor[Any, Any])
+EngineName = Literal["torch", "fast"]
 
 
-@overload
-def load(*runs: str | Path, device: str = "auto", max_characters: int | None = None) -> Predictor[Any, Any]: ...
 @overload
 def load(
-    *runs: str | Path, task: type[SomePredictor], device: str = "auto", max_characters: int | None = None
+    *runs: str | Path, device: str = "auto", max_characters: int | None = None, engine: EngineName | None = None
+) -> Predictor[Any, Any]: ...
+@overload
+def load(
+    *runs: str | Path,
+    task: type[SomePredictor],
+    device: str = "auto",
+    max_characters: int | None = None,
+    engine: EngineName | None = None,
 ) -> SomePredictor: ...
-def load(*runs: str | Path, task: Any = None, device: str = "auto", max_characters: int | None = None) -> Any:
+def load(
+    *runs: str | Path,
+    task: Any = None,
+    device: str = "auto",
+    max_characters: int | None = None,
+    engine: EngineName | None = None,
+) -> Any:
     """Load a predictor from a run folder or a model folder; several make an ensemble.
 
     `task` is the expected predictor, so that an editor knows its outputs: `load(run, task=jumok.Translator)`.
     A text of more than `max_characters` is refused before it is tokenized; each predictor class has its default.
+    `engine` is "torch", the reference, or "fast"; without it, the fast one is used if it has been built.
     """
-    from jumok.engines.torch import open_engine  # torch takes a second to import, and only a model needs it
-    from jumok.hub.files import model_folder
-    from jumok.tasks.stored import read_model
-
     if not runs:
         hint = 'pass a run, e.g. jumok.load("runs/quickstart")'
         raise InputError("no run to load", hint=hint, code="input.no_run")
     paths = [model_folder(Path(run)) for run in runs]
+    predictor = None if engine == "torch" else _fast(paths, device, needed=engine == "fast")
+    if predictor is None:
+        predictor = _reference(paths, device)
+    if task is not None and not isinstance(predictor, task):
+        what = f"the run's task is {predictor.kind}, not {task.kind}"
+        raise InputError(what, where=paths[0], hint="load another run, or leave out task=", code="input.task")
+    if max_characters is not None:
+        predictor.max_characters = max_characters
+    return predictor
+
+
+def _fast(paths: list[Path], device: str, *, needed: bool) -> Any:
+    """A predictor on the fast engine; None if there is none, unless it is `needed`."""
+    reason = why_not_fast(paths, device)
+    try:
+        if reason is not None:
+            raise CheckpointError(reason, where=paths[0], hint='use engine = "torch"', code="engine.none")
+        return open_fast(paths[0], engine_folder(paths[0]))
+    except CheckpointError:
+        if needed:
+            raise
+        return None
+
+
+def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
+    """Why the fast engine cannot be used, whatever the model is."""
+    if len(paths) > 1:
+        return "an ensemble needs the reference engine"
+    if device not in ("auto", "cpu") or (device == "auto" and Path("/proc/driver/nvidia").exists()):
+        return "the fast engine runs on CPUs only"
+    if find_spec("ctranslate2") is None:
+        return "the fast engine is not installed: pip install 'jumok[fast]'"
+    return None
+
+
+def open_fast(model: Path, folder: Path) -> Any:
+    """A predictor on the engine in `folder`, which was built from the model. Does not import torch."""
+    from jumok.engines.ctranslate2 import FastEngine
+
+    built, tokenizers = read_engine(folder, model)
+    config = built.facts["task"]
+    kind = task_named(config["kind"], where=folder)
+    facts = kind.read_facts(built.facts, where=folder)
+    engine = FastEngine(built, folder, tokenizers, lambda: _reference([model], "cpu").engine)
+    return kind.predictor(engine, tokenizers, config, facts)
+
+
+def _reference(paths: list[Path], device: str) -> Any:
+    """A predictor on the reference engine; several models make an ensemble."""
+    from jumok.engines.torch import open_engine  # torch takes a second to import
+    from jumok.tasks.stored import read_model
+
     folders = [read_model(path) for path in paths]
     configs = [folder.facts["task"] for folder in folders]
     kinds = [task_named(config["kind"], where=path) for config, path in zip(configs, paths, strict=True)]
@@ -49,13 +114,7 @@ def load(*runs: str | Path, task: Any = None, device: str = "auto", max_characte
         raise InputError(what, where=paths[1], hint="pass a single run", code="input.ensemble")
     heads = [kind.head(config, found) for kind, config, found in zip(kinds, configs, facts, strict=True)]
     engine = open_engine(folders, heads, device=device, where=paths)
-    predictor = kinds[0].predictor(engine, folders[0].tokenizers, configs[0], facts[0])
-    if task is not None and not isinstance(predictor, task):
-        what = f"the run's task is {kinds[0].name}, not {task.kind}"
-        raise InputError(what, where=paths[0], hint="load another run, or leave out task=", code="input.task")
-    if max_characters is not None:
-        predictor.max_characters = max_characters
-    return predictor
+    return kinds[0].predictor(engine, folders[0].tokenizers, configs[0], facts[0])
 
 
 def _vocabulary(folder: "ModelFolder") -> tuple[str, str]:

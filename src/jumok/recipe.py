@@ -18,6 +18,7 @@ from pydantic import Field
 
 from jumok.config import Seed, read_config
 from jumok.decode.options import DecodeConfig
+from jumok.engines.stored import EngineConfig
 from jumok.errors import RecipeError, nearest
 from jumok.examples import SPLITS
 from jumok.examples.plain import DocumentData
@@ -79,6 +80,7 @@ class Recipe:
     """pretraining from `init`: documents of the original domain, scored before and after"""
     train: TrainConfig = field(default_factory=TrainConfig)
     decode: DecodeConfig = field(default_factory=DecodeConfig)
+    engine: EngineConfig = field(default_factory=EngineConfig)
     published: Published | None = None
 
     @property

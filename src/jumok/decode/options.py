@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from jumok.config import Count, CountOrZero, NotNegative, Positive, Seed
+from jumok.errors import CheckpointError
 
 NO_TOKEN = -1
 
@@ -118,3 +119,15 @@ class Trace:
             )
             found.append(len(self.nodes) - 1)
         self._beams = [found[rank] for rank in kept]
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| includes the end token."""
+    return float(((5 + length) / 6) ** alpha)
+
+
+def damaged() -> CheckpointError:
+    """Finite weights give finite probabilities: whatever the text, it is the model that is wrong."""
+    hint = "use an earlier checkpoint, or train with a lower learning rate"
+    what = "the model is damaged: it gives probabilities that are not numbers"
+    return CheckpointError(what, hint=hint, code="checkpoint.not_finite")

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, Trace
-from jumok.errors import CheckpointError, InputError
+from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, Trace, damaged, length_penalty
+from jumok.errors import InputError
 
 Tick = Callable[[], None]
 """called before every step; may raise to stop the search"""
@@ -59,13 +59,6 @@ def search(
     if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
         raise damaged()
     return found
-
-
-def damaged() -> CheckpointError:
-    """Finite weights give finite probabilities: whatever the text, it is the model that is wrong."""
-    hint = "use an earlier checkpoint, or train with a lower learning rate"
-    what = "the model is damaged: it gives probabilities that are not numbers"
-    return CheckpointError(what, hint=hint, code="checkpoint.not_finite")
 
 
 Choose = Callable[[Tensor, list[int]], Tensor]
@@ -187,11 +180,6 @@ class _Sampler:
         pick = (p.cumsum(dim=-1) < u * p.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
         pick = torch.minimum(pick, keep.sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # NaN keeps none
         return ids.gather(1, pick)[:, 0]
-
-
-def length_penalty(length: int, alpha: float) -> float:
-    """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| includes the end token."""
-    return float(((5 + length) / 6) ** alpha)
 
 
 def coverage_cost(coverage: Tensor, beta: float) -> Tensor:

@@ -1,0 +1,149 @@
+"""Build RUN/engine: the model for the fast engine, in the smallest form that costs no quality.
+
+float32 gives the outputs of the reference. int8 is faster and slightly different, as is a shortlist of the vocabulary
+that a translator chooses from: each is scored on dev beside float32, and kept if it loses less than `engine.max_loss`.
+"""
+
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from shutil import copytree, ignore_patterns
+from typing import Any
+
+from jumok.data.corpus import Corpus
+from jumok.engines import Done, nobody
+from jumok.engines.stored import (
+    Built,
+    Compute,
+    Trial,
+    engine_folder,
+    library_version,
+    model_digest,
+    store_engine,
+)
+from jumok.errors import CheckpointError, JumokError
+from jumok.examples import Split
+from jumok.files import MANIFEST
+from jumok.hub.files import model_folder
+from jumok.hub.folder import ModelFolder
+from jumok.predictor import open_fast
+from jumok.recipe import Recipe, parse_recipe
+from jumok.tasks.stored import read_model
+from jumok.train.folder import RunFolder
+from jumok.train.loop import LOWER_IS_BETTER
+
+EXAMPLES = 500
+"""of dev that a form of the model is scored on"""
+
+
+def build_engine(run: Path, *, done: Done = nobody) -> Built:
+    """Build RUN/engine from RUN/model, measured on the run's dev data if that can be read.
+
+    Raises a CheckpointError if only the reference can run the model.
+    """
+    path = model_folder(run)
+    model = read_model(path)
+    refuse_unsuited(model, path)
+    recipe = _recipe_of(run)
+    plain = Built(
+        kind=model.config.kind,
+        longest=getattr(model.config, "longest", None),
+        attends=bool(getattr(model.config, "attends", False)),
+        facts=model.facts,
+        library=library_version(),
+        model=model_digest(path),
+    )
+    dev = _examples(recipe, "dev", EXAMPLES) if recipe is not None else []
+    if recipe is None or not dev:
+        _store(engine_folder(path), plain, model)
+        return plain
+    with tempfile.TemporaryDirectory(dir=run, prefix=".engine-") as beside:
+        return _Trials(path, model, recipe, dev, Path(beside), done).best(plain)
+
+
+def refuse_unsuited(model: ModelFolder, where: Path) -> None:
+    from jumok.engines.specs import unsuited
+
+    if reason := unsuited(model):
+        raise CheckpointError(f"only the reference engine runs this model: {reason}", where=where, code="engine.none")
+
+
+def _store(folder: Path, built: Built, model: ModelFolder) -> None:
+    from jumok.engines.specs import write_spec
+
+    quantization = None if built.compute == "float32" else built.compute
+    store_engine(
+        folder, built, model.tokenizers, lambda building: write_spec(model, building, quantization=quantization)
+    )
+
+
+class _Trials:
+    """Forms of one model, scored on the same examples."""
+
+    def __init__(
+        self, path: Path, model: ModelFolder, recipe: Recipe, dev: Sequence[Any], beside: Path, done: Done
+    ) -> None:
+        self.path, self.model, self.recipe, self.dev, self.beside, self.done = path, model, recipe, dev, beside, done
+        names = recipe.kind.metrics(recipe.task)
+        self.metric = next((name for name in names if name not in LOWER_IS_BETTER), names[0])
+
+    def best(self, plain: Built) -> Built:
+        """Keep the first form, fastest first, that loses less than is allowed; else float32."""
+        base = self.score(plain)
+        trials: list[Trial] = []
+        for compute, shortlist in self.forms():
+            form = replace(plain, compute=compute, shortlist=shortlist)
+            score = self.score(form)
+            loss = 100 * (score / base - 1) if self.metric in LOWER_IS_BETTER else base - score
+            kept = loss < self.recipe.engine.max_loss
+            trial = Trial(
+                compute=compute,
+                shortlist=shortlist,
+                metric=self.metric,
+                score=round(score, 4),
+                loss=round(loss, 4),
+                kept=kept,
+            )
+            trials.append(trial)
+            if kept:
+                return self.keep(form, trials)
+        return self.keep(plain, trials)
+
+    def keep(self, form: Built, trials: list[Trial]) -> Built:
+        """Copy what was scored to its place."""
+        built = replace(form, trials=trials, examples=len(self.dev))
+
+        def write(building: Path) -> None:
+            copytree(self.folder(form), building, ignore=ignore_patterns(MANIFEST), dirs_exist_ok=True)
+
+        store_engine(engine_folder(self.path), built, self.model.tokenizers, write)
+        return built
+
+    def folder(self, form: Built) -> Path:
+        return self.beside / f"{form.compute}-{form.shortlist}"
+
+    def forms(self) -> list[tuple[Compute, int]]:
+        return [("int8", 0)]
+
+    def score(self, form: Built) -> float:
+        _store(self.folder(form), form, self.model)
+        predictor = open_fast(self.path, self.folder(form))
+        predictor.engine.between = self.done
+        found: dict[str, float] = predictor.measure(self.dev).metrics.values(self.metric)
+        return found[self.metric]
+
+
+def _recipe_of(run: Path) -> Recipe | None:
+    stored = RunFolder(run).stored()
+    return None if stored is None else parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
+
+
+def _examples(recipe: Recipe, split: Split, most: int) -> list[Any]:
+    """At most so many examples; none if the data is not there any more."""
+    with suppress(JumokError, OSError):
+        corpus: Corpus[Any] = Corpus(recipe.data, split, seed=recipe.seed)
+        return list(islice(corpus, most)) if corpus.exists() else []
+    return []

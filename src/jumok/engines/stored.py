@@ -1,0 +1,111 @@
+"""RUN/engine: the model as CTranslate2 runs it, built once from RUN/model and verified whenever it is opened."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from jumok.config import NotNegative, read_config
+from jumok.errors import CheckpointError
+from jumok.files import CARD, MANIFEST, parse_json, refuse_links, verify_folder, write_folder
+from jumok.hub.files import read_json, write_json
+from jumok.hub.tokenizer import read_tokenizers, write_tokenizers
+from jumok.text.tokenizer import Tokenizers
+
+FORMAT = 1
+SETTINGS = "engine.json"
+Compute = Literal["float32", "int8"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class EngineConfig:
+    """How fast engines may differ from the reference."""
+
+    max_loss: NotNegative = 0.2
+    """int8 and shortlists are kept if they lose less than this on dev: points of BLEU, accuracy or F1, or per cent of a
+    perplexity"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """A form of the model, measured on dev beside float32."""
+
+    compute: Compute
+    shortlist: int
+    metric: str
+    score: float
+    loss: float
+    """against float32: points, or per cent of a perplexity"""
+    kept: bool
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """engine.json: what was built, from which model, and how it scored."""
+
+    kind: str
+    """`model.kind` of the recipe"""
+    longest: int | None
+    attends: bool
+    compute: Compute = "float32"
+    shortlist: int = 0
+    """target tokens kept for each source token; 0: the whole vocabulary is predicted"""
+    examples: int = 0
+    """of dev, that the trials were scored on"""
+    trials: list[Trial] = field(default_factory=list)
+    facts: dict[str, Any]
+    """the key "jumok" of the model's config.json"""
+    format: int = FORMAT
+    library: str
+    """name and version of the library that runs it"""
+    model: str
+    """digest of the model that it was built from"""
+
+
+def engine_folder(model: Path) -> Path:
+    """Beside RUN/model."""
+    return model.parent / "engine"
+
+
+def model_digest(model: Path) -> str:
+    """A hash of RUN/model, whose files match its manifest; people may edit its card."""
+    manifest = parse_json((model / MANIFEST).read_bytes())
+    files = {name: entry for name, entry in manifest.items() if name != CARD}
+    return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
+
+
+def library_version() -> str:
+    import ctranslate2
+
+    return f"ctranslate2 {ctranslate2.__version__}"
+
+
+def store_engine(folder: Path, built: Built, tokenizers: Tokenizers, write: Callable[[Path], None]) -> None:
+    """Write an engine folder; `write` adds the weights."""
+
+    def fill(building: Path) -> None:
+        write(building)
+        write_tokenizers(building, tokenizers, max_length=built.longest or 10**6)
+        write_json(building / SETTINGS, asdict(built))
+
+    write_folder(folder, fill)
+
+
+def read_engine(folder: Path, model: Path) -> tuple[Built, Tokenizers]:
+    """Read an engine folder; refuses one that is damaged, or that another model or another library was built for."""
+    if not folder.is_dir() or folder.is_symlink():
+        raise CheckpointError("not built yet", where=folder, code="engine.missing")
+    refuse_links(folder)
+    verify_folder(folder, needs=[SETTINGS])
+    tree = read_json(folder / SETTINGS)
+    if tree.get("format") != FORMAT:
+        raise CheckpointError("built by another version of jumok", where=folder, code="engine.stale")
+    built = read_config(Built, tree, what="the engine's settings", where=folder / SETTINGS, error=CheckpointError)
+    if built.library != library_version():
+        what = f"built for {built.library}, and {library_version()} is installed"
+        raise CheckpointError(what, where=folder, code="engine.stale")
+    if built.model != model_digest(model):
+        raise CheckpointError("built from another model", where=folder, code="engine.stale")
+    return built, read_tokenizers(folder)
