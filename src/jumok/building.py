@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from shutil import copytree, ignore_patterns
@@ -15,6 +16,7 @@ from typing import Any
 
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
+from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
 from jumok.engines.stored import (
     Built,
     Compute,
@@ -37,6 +39,10 @@ from jumok.train.loop import LOWER_IS_BETTER
 
 EXAMPLES = 500
 """of dev that a form of the model is scored on"""
+SHORTLISTS = (20, 50)
+"""target tokens for each source token; more do not make the output layer smaller any more"""
+PAIRS = 200_000
+"""of training that a shortlist is learned from, at most"""
 
 
 def build_engine(run: Path, *, done: Done = nobody) -> Built:
@@ -71,13 +77,16 @@ def refuse_unsuited(model: ModelFolder, where: Path) -> None:
         raise CheckpointError(f"only the reference engine runs this model: {reason}", where=where, code="engine.none")
 
 
-def _store(folder: Path, built: Built, model: ModelFolder) -> None:
+def _store(folder: Path, built: Built, model: ModelFolder, shortlist: Shortlist | None = None) -> None:
     from jumok.engines.specs import write_spec
 
-    quantization = None if built.compute == "float32" else built.compute
-    store_engine(
-        folder, built, model.tokenizers, lambda building: write_spec(model, building, quantization=quantization)
-    )
+    def write(building: Path) -> None:
+        write_spec(model, building, quantization=None if built.compute == "float32" else built.compute)
+        if shortlist is not None:
+            words = (each.pieces(range(each.vocab_size)) for each in (model.tokenizers.source, model.tokenizers.target))
+            shortlist.write(building / VOCABULARY_MAP, *words)
+
+    store_engine(folder, built, model.tokenizers, write)
 
 
 class _Trials:
@@ -126,10 +135,26 @@ class _Trials:
         return self.beside / f"{form.compute}-{form.shortlist}"
 
     def forms(self) -> list[tuple[Compute, int]]:
-        return [("int8", 0)]
+        sizes = SHORTLISTS if self.shortlist is not None else ()
+        return [*(("int8", n) for n in sizes), ("int8", 0)]
+
+    @cached_property
+    def shortlist(self) -> Shortlist | None:
+        """Learned from the run's training texts, if they can be read."""
+        if self.recipe.kind.name != "translation":
+            return None
+        tokenizers = self.model.tokenizers
+        pairs = _examples(self.recipe, "train", PAIRS)
+        encoded = zip(
+            tokenizers.source.encode_batch([pair.source for pair in pairs]),
+            tokenizers.target.encode_batch([pair.gold for pair in pairs]),
+            strict=True,
+        )
+        return learn_shortlist(encoded, SHORTLISTS[-1], target_vocab=tokenizers.target.vocab_size) if pairs else None
 
     def score(self, form: Built) -> float:
-        _store(self.folder(form), form, self.model)
+        shortlist = self.shortlist.first(form.shortlist) if self.shortlist and form.shortlist else None
+        _store(self.folder(form), form, self.model, shortlist)
         predictor = open_fast(self.path, self.folder(form))
         predictor.engine.between = self.done
         found: dict[str, float] = predictor.measure(self.dev).metrics.values(self.metric)

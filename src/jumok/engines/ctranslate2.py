@@ -80,15 +80,14 @@ class FastEngine:
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:
-        """Greedy and beam search of a Transformer; requests that the library would answer otherwise are left to the
-        reference, as is a sentence that runs into its limit, where jumok forces the end and scores it."""
+        """Greedy and beam search of a Transformer; what the library would answer otherwise is left to the reference."""
         found: list[list[Hypothesis]] = [[] for _ in requests]
         left = list(range(len(requests)))
         if sources is not None and self.kind == "transformer" and _searches(config):
             mine = [i for i in left if self._takes(sources[i], requests[i])]
             for i, hypotheses in self._translated(sources, requests, mine, config):
                 found[i] = hypotheses
-                done(1 if hypotheses else 0)
+                done(1)
             left = [i for i in left if not found[i]]
         if left:
             rest = None if sources is None else [sources[i] for i in left]
@@ -104,51 +103,71 @@ class FastEngine:
     def _translated(
         self, sources: Rows, requests: Sequence[Request], mine: Sequence[int], config: DecodeConfig
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
-        """The hypotheses of each request; none if it is to be searched by the reference."""
-        beam = config.beam if config.method == "beam" else 1
-        alpha = config.length_penalty if beam > 1 else 0.0
-        exact = self.built.compute == "float32" and not self.built.shortlist
+        """The hypotheses of each request, in any order."""
         same = dict[tuple[int, ...], list[int]]()
         for i in mine:  # a text that occurs again is answered once
             same.setdefault((requests[i].max_len, *sources[i]), []).append(i)
         firsts = sorted((places[0] for places in same.values()), key=lambda i: -len(sources[i]))
-
-        def begin(some: Sequence[int]) -> list[Any]:
-            found: list[Any] = self._translator.translate_batch(
-                [self._words.source(sources[i]) for i in some],
-                asynchronous=True,
-                beam_size=beam,
-                num_hypotheses=beam,
-                length_penalty=alpha,
-                patience=PATIENCE if exact and alpha else 1,
-                max_input_length=0,
-                max_decoding_length=max(requests[i].max_len for i in some),
-                min_decoding_length=0,
-                use_vmap=bool(self.built.shortlist),
-                return_scores=True,
-            )
-            return found
-
         batches = _batches(firsts, [len(source) for source in sources], ROWS[self.built.compute])
+
+        def begin(some: Sequence[int]) -> Any:
+            limit = max(requests[i].max_len for i in some)
+            return self._begin([self._words.source(sources[i]) for i in some], config, limit)
+
         for some, results in self._computed(batches, begin):
             for i, result in zip(some, results, strict=True):
-                written = result.result()
-                hypotheses = [
-                    self._hypothesis(pieces, score, alpha)
-                    for pieces, score in zip(written.hypotheses, written.scores, strict=True)
-                ]
-                hypotheses = sorted(hypotheses, key=lambda h: -h.score)[: config.n_best]
-                ends = all(len(h.ids) <= requests[i].max_len for h in hypotheses)
-                for place in same[(requests[i].max_len, *sources[i])]:
-                    yield place, hypotheses if ends else []
+                request, written = requests[i], result.result()
+                hypotheses = self._ranked(written, config)
+                if any(len(h.ids) > request.max_len for h in hypotheses):
+                    hypotheses = self._forced_to_end(sources[i], request, config)
+                for place in same[(request.max_len, *sources[i])]:
+                    yield place, hypotheses
 
-    def _hypothesis(self, pieces: Sequence[str], score: float, alpha: float) -> Hypothesis:
+    def _begin(self, texts: Sequence[Sequence[str]], config: DecodeConfig, limit: int) -> Any:
+        """Put a batch to work; the result is one promise a text."""
+        beam, alpha = _beam(config)
+        exact = self.built.compute == "float32" and not self.built.shortlist
+        return self._translator.translate_batch(
+            texts,
+            asynchronous=True,
+            beam_size=beam,
+            num_hypotheses=beam,
+            length_penalty=alpha,
+            patience=PATIENCE if exact and alpha else 1,
+            max_input_length=0,
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            use_vmap=bool(self.built.shortlist),
+            return_scores=True,
+        )
+
+    def _ranked(self, written: Any, config: DecodeConfig) -> list[Hypothesis]:
         """The library divides by the length to the power of alpha, jumok as Wu et al. 2016 do."""
-        if not isfinite(score):
+        _, alpha = _beam(config)
+        log_probs = [
+            score * (len(pieces) + 1) ** alpha for pieces, score in zip(written.hypotheses, written.scores, strict=True)
+        ]
+        return self._hypotheses(written.hypotheses, log_probs, config)
+
+    def _forced_to_end(self, source: Sequence[int], request: Request, config: DecodeConfig) -> list[Hypothesis]:
+        """The library stops at its limit; jumok writes the end there, which counts."""
+        text = self._words.source(source)
+        written = self._begin([text], config, request.max_len)[0].result().hypotheses
+        scored = self._translator.score_batch([text] * len(written), written, max_input_length=0)
+        return self._hypotheses(written, [sum(each.log_probs) for each in scored], config)
+
+    def _hypotheses(
+        self, written: Sequence[Sequence[str]], log_probs: Sequence[float], config: DecodeConfig
+    ) -> list[Hypothesis]:
+        """The best first."""
+        if not all(map(isfinite, log_probs)):
             raise damaged()
-        n = len(pieces) + 1
-        log_prob = score * n**alpha
-        return Hypothesis(self._words.ids(pieces), log_prob, log_prob / length_penalty(n, alpha))
+        _, alpha = _beam(config)
+        found = [
+            Hypothesis(self._words.ids(pieces), log_prob, log_prob / length_penalty(len(pieces) + 1, alpha))
+            for pieces, log_prob in zip(written, log_probs, strict=True)
+        ]
+        return sorted(found, key=lambda h: -h.score)[: config.n_best]
 
     def _computed(
         self, batches: Iterable[Sequence[int]], begin: Callable[[Sequence[int]], Work]
@@ -196,6 +215,11 @@ class Words:
 def _searches(config: DecodeConfig) -> bool:
     """Samples depend on one generator for each text, and coverage on the attention of all layers."""
     return config.method != "sample" and not config.coverage_penalty
+
+
+def _beam(config: DecodeConfig) -> tuple[int, float]:
+    """Its width, and the exponent of the length penalty; of no use to greedy search."""
+    return (config.beam, config.length_penalty) if config.method == "beam" else (1, 0.0)
 
 
 def _batches(order: Sequence[int], sizes: Sequence[int], rows: int) -> Iterator[Sequence[int]]:
