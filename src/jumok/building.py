@@ -24,6 +24,7 @@ from jumok.engines.stored import (
     engine_folder,
     library_version,
     model_digest,
+    read_engine,
     store_engine,
 )
 from jumok.errors import CheckpointError, JumokError
@@ -31,7 +32,8 @@ from jumok.examples import Split
 from jumok.files import MANIFEST
 from jumok.hub.files import model_folder
 from jumok.hub.folder import ModelFolder
-from jumok.predictor import open_fast
+from jumok.models.build import ModelConfig
+from jumok.predictor import open_fast, why_not_fast
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.stored import read_model
 from jumok.train.folder import RunFolder
@@ -45,6 +47,13 @@ PAIRS = 200_000
 """of training that a shortlist is learned from, at most"""
 
 
+def unsuited(config: ModelConfig) -> str | None:
+    """Why only the reference engine can run such a model."""
+    from jumok.engines.specs import unsuited
+
+    return unsuited(config)
+
+
 def build_engine(run: Path, *, done: Done = nobody) -> Built:
     """Build RUN/engine from RUN/model, measured on the run's dev data if that can be read.
 
@@ -52,7 +61,8 @@ def build_engine(run: Path, *, done: Done = nobody) -> Built:
     """
     path = model_folder(run)
     model = read_model(path)
-    refuse_unsuited(model, path)
+    if reason := unsuited(model.config):
+        raise CheckpointError(f"only the reference engine runs this model: {reason}", where=path, code="engine.none")
     recipe = _recipe_of(run)
     plain = Built(
         kind=model.config.kind,
@@ -70,11 +80,27 @@ def build_engine(run: Path, *, done: Done = nobody) -> Built:
         return _Trials(path, model, recipe, dev, Path(beside), done).best(plain)
 
 
-def refuse_unsuited(model: ModelFolder, where: Path) -> None:
-    from jumok.engines.specs import unsuited
+def build_after(run: Path, done: Done) -> str:
+    """Build RUN/engine at the end of training; whatever stands in the way, the run has its model."""
+    try:
+        path = model_folder(run)
+        if (reason := why_not_fast([path])) is None:
+            return str(build_engine(run, done=done))
+    except (JumokError, OSError) as error:
+        reason = str(error)
+    return f"torch: {reason}"
 
-    if reason := unsuited(model):
-        raise CheckpointError(f"only the reference engine runs this model: {reason}", where=where, code="engine.none")
+
+def engine_of(run: Path) -> str:
+    """The engine that predicts with a run, and why."""
+    path = model_folder(run)
+    reason = why_not_fast([path]) or unsuited(read_model(path).config)
+    try:
+        if reason is None:
+            return str(read_engine(engine_folder(path), path)[0])
+    except CheckpointError as error:
+        reason = f"the fast engine is built by the first `jumok predict` ({error.what})"
+    return f"torch: {reason}"
 
 
 def _store(folder: Path, built: Built, model: ModelFolder, shortlist: Shortlist | None = None) -> None:

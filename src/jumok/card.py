@@ -17,7 +17,7 @@ NAMES = {
 }
 
 
-def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> str:
+def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any], *, engine: str) -> str:
     facts = recipe.kind.read_facts(model.facts)
     does, languages = recipe.kind.does(facts), recipe.kind.languages(facts)
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
@@ -51,6 +51,8 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any]) -> st
             "| split | metric | score | 95 % interval | sentences | signature |",
             "|---|---|--:|--:|--:|---|",
             *rows,
+            "",
+            f"Engine: {engine}.",
             "",
             "## Recipe",
             "```json",

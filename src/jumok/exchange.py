@@ -1,12 +1,16 @@
-"""Import and export of Hugging Face folders: `jumok import` and `jumok export`."""
+"""Import and export of folders of other libraries: `jumok import` and `jumok export`."""
 
 from pathlib import Path
+from typing import Literal
 
 from jumok.errors import CheckpointError
 from jumok.files import MANIFEST, refuse_links, write_folder
 from jumok.hub.files import model_folder
-from jumok.hub.folder import CARD, ModelFolder
+from jumok.hub.folder import CARD, NO_LIMIT, ModelFolder
+from jumok.hub.tokenizer import write_tokenizers
 from jumok.tasks.stored import obstacle, read_model, write_model
+
+Layout = Literal["huggingface", "ctranslate2"]
 
 
 def import_folder(folder: Path, run: Path) -> str:
@@ -22,11 +26,14 @@ def import_folder(folder: Path, run: Path) -> str:
     return f"{run}: {_description(model)}"
 
 
-def export_folder(run: Path, folder: Path) -> str:
-    """Export the model of a run or a model folder for `transformers`; returns a description."""
+def export_folder(run: Path, folder: Path, to: Layout = "huggingface") -> str:
+    """Export the model of a run or a model folder for `transformers` or CTranslate2; returns a description."""
     _refuse_full(folder, "DIR")
     source = model_folder(run)
     model = read_model(source)
+    if to == "ctranslate2":
+        _export_ctranslate2(model, folder, source)
+        return f"{folder}: {_description(model)}"
     if reason := obstacle(model):
         raise CheckpointError(
             f"this model has no Hugging Face layout: {reason}",
@@ -37,6 +44,28 @@ def export_folder(run: Path, folder: Path) -> str:
     write_folder(folder, lambda building: write_model(building, model, card=_card(source)))
     (folder / MANIFEST).unlink()  # other programs may edit the files
     return f"{folder}: {_description(model)}"
+
+
+def _export_ctranslate2(model: ModelFolder, folder: Path, source: Path) -> None:
+    """float32 weights, which the library also opens as int8, and the vocabulary to tokenize with."""
+    try:
+        from jumok.engines.specs import unsuited, write_spec
+    except ImportError as error:
+        hint = "pip install 'jumok[fast]'"
+        raise CheckpointError("CTranslate2 is not installed", hint=hint, code="engine.not_installed") from error
+    if reason := unsuited(model.config):
+        hint = "see docs/python.md for the models that it has"
+        raise CheckpointError(
+            f"no folder of CTranslate2: {reason}", where=source, hint=hint, code="checkpoint.no_layout"
+        )
+
+    def write(building: Path) -> None:
+        write_spec(model, building)
+        write_tokenizers(building, model.tokenizers, max_length=NO_LIMIT)
+        (building / CARD).write_text(_card(source), "utf-8")
+
+    write_folder(folder, write)
+    (folder / MANIFEST).unlink()
 
 
 def _refuse_full(folder: Path, name: str) -> None:

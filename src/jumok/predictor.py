@@ -4,9 +4,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from jumok.engines.stored import engine_folder, read_engine
+from jumok.engines.stored import KINDS, engine_folder, read_engine
 from jumok.errors import CheckpointError, InputError, listed
-from jumok.hub.files import model_folder
+from jumok.hub.files import CONFIG, model_folder, read_json
 from jumok.tasks import task_named
 from jumok.tasks.protocol import Predictor
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 SomePredictor = TypeVar("SomePredictor", bound=Predictor[Any, Any])
 EngineName = Literal["torch", "fast"]
+NOT_INSTALLED = "the fast engine is not installed: pip install 'jumok[fast]'"
 
 
 @overload
@@ -76,8 +77,12 @@ def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
         return "an ensemble needs the reference engine"
     if device not in ("auto", "cpu") or (device == "auto" and Path("/proc/driver/nvidia").exists()):
         return "the fast engine runs on CPUs only"
+    tree = read_json(paths[0] / CONFIG).get("jumok")
+    kind = tree.get("model", {}).get("kind") if isinstance(tree, dict) else None
+    if kind not in KINDS:
+        return "CTranslate2 has no such model"
     if find_spec("ctranslate2") is None:
-        return "the fast engine is not installed: pip install 'jumok[fast]'"
+        return NOT_INSTALLED
     return None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from jumok.assemble import Run, assemble
+from jumok.building import build_after
 from jumok.card import model_card
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
@@ -180,7 +181,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     run.folder.require_lock()
     model = run.model_folder()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-    predictor = _listening(load(run.folder.path, max_characters=sys.maxsize), done)
+    predictor = _listening(load(run.folder.path, max_characters=sys.maxsize, engine="torch"), done)
     corpora = {split: Corpus[Any](run.recipe.data, split, seed=run.recipe.seed) for split in SPLITS[1:]}
     held_out: dict[str, list[Any]] = {split: list(corpus) for split, corpus in corpora.items()}
     sha256: dict[str, str] = {split: corpus.fingerprint() for split, corpus in corpora.items()}
@@ -190,7 +191,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     if found := run.task.calibrated(predictor, held_out["dev"]):
         model = run.model_folder(**found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
-        predictor = _listening(load(run.folder.path, max_characters=sys.maxsize), done)
+        predictor = _listening(load(run.folder.path, max_characters=sys.maxsize, engine="torch"), done)
     before, scores = run.before(done), dict[str, Any]()
     for split, examples in held_out.items():
         if not examples:
@@ -205,7 +206,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
             scores[split]["data"] = {"sha256": sha256[split], "as_trained": True}
         yield Scored(split, scores[split])
     run.folder.require_lock()
-    card = model_card(run.recipe, model, scores)
+    card = model_card(run.recipe, model, scores, engine=build_after(run.folder.path, done))
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     run.folder.finish(run.folder.stored() or {}, scores)
 

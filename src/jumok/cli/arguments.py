@@ -3,7 +3,7 @@
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 from rich.console import Console
@@ -33,6 +33,10 @@ MaxCharacters = Annotated[
         metavar="N",
         help="Refuse texts of more characters; default: 20,000 for translation and language models, else 1,000,000.",
     ),
+]
+Engine = Annotated[
+    Literal["torch", "fast"] | None,
+    typer.Option(help="torch: the reference; fast: CTranslate2. Default: fast if the model has it."),
 ]
 OtherData = Annotated[
     list[str] | None,

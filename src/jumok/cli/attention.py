@@ -26,7 +26,7 @@ def attention(
     if not text.strip():
         hint = 'pass a text: jumok attention RUN "two hundred six"'
         raise InputError("the text is empty", hint=hint, code="input.empty")
-    predictor = load(run, max_characters=max_characters)
+    predictor = load(run, max_characters=max_characters, engine="torch")
     result = predictor.draw_attention(text, picture, output=output)
     if as_json:
         print_json({"run": str(run), "picture": str(picture), **result})

@@ -28,7 +28,7 @@ def compare(
         refuse_other_test_data(first, second)
     for run in (first, second):
         print_which_model(talk, run)
-    a, b = (load(run, max_characters=sys.maxsize) for run in (first, second))
+    a, b = (load(run, max_characters=sys.maxsize, engine="torch") for run in (first, second))
     if type(a) is not type(b):
         what = f"the runs have different tasks: {a.kind} and {b.kind}"
         raise InputError(what, where=f"{first} and {second}", code="input.task")

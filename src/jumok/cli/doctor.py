@@ -65,7 +65,7 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
         found = examine_run(run)
     if found is not None:
         return found
-    predictor, findings = load(run, max_characters=sys.maxsize), list[Finding]()
+    predictor, findings = load(run, max_characters=sys.maxsize, engine="torch"), list[Finding]()
     for split, held_out in splits(run, None).items():
         examples = held_out.examples
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:

@@ -9,6 +9,7 @@ from rich.console import Console
 from jumok.cli.arguments import (
     AsJson,
     Asked,
+    Engine,
     Ensemble,
     OtherData,
     RunArgument,
@@ -24,6 +25,7 @@ def evaluate(
     run: RunArgument,
     data: OtherData = None,
     ensemble: Ensemble = None,
+    engine: Engine = "torch",
     overrides: Asked = None,
     as_json: AsJson = False,
 ) -> None:
@@ -36,7 +38,7 @@ def evaluate(
     for other in ensemble or [] if not data else []:
         refuse_other_test_data(run, other)
     print_which_model(talk, run)
-    predictor = load(run, *(ensemble or []), max_characters=sys.maxsize)
+    predictor = load(run, *(ensemble or []), max_characters=sys.maxsize, engine=engine)
     asked = options(overrides)
     predictor.wanted(asked)
     results: dict[str, Any] = {}

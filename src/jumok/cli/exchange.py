@@ -8,7 +8,8 @@ import typer
 from jumok.cli.arguments import RunArgument
 
 OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]
-OtherLayout = Annotated[Literal["huggingface"], typer.Option("--to", help="Target format.")]
+OtherLayout = Annotated[Literal["huggingface", "ctranslate2"], typer.Option("--to", help="Target format.")]
+NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")]
 
 
 def import_model(folder: OtherFolder, run: RunArgument) -> None:
@@ -18,8 +19,8 @@ def import_model(folder: OtherFolder, run: RunArgument) -> None:
     typer.echo(import_folder(folder, run))
 
 
-def export_model(run: RunArgument, folder: OtherFolder, to: OtherLayout = "huggingface") -> None:
+def export_model(run: RunArgument, folder: NewFolder, to: OtherLayout = "huggingface") -> None:
     """Export a run's model for other libraries."""
     from jumok.exchange import export_folder
 
-    typer.echo(export_folder(run, folder))
+    typer.echo(export_folder(run, folder, to))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from jumok.cli.arguments import AsJson, Asked, Ensemble, MaxCharacters, RunArgument, options, talk
+from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, talk
+from jumok.cli.engine import ensure_engine
 from jumok.errors import DataError, InputError
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ def predict(
         typer.Option(metavar="FILE", help="Write the examples with their answers; the file name sets the format."),
     ] = None,
     max_characters: MaxCharacters = None,
+    engine: Engine = None,
     overrides: Asked = None,
     as_json: AsJson = False,
 ) -> None:
@@ -71,7 +73,9 @@ def predict(
         from jumok.picture import refuse_undrawable
 
         refuse_undrawable(picture)
-    predictor = load(run, *(ensemble or []), max_characters=max_characters)
+    if engine != "torch" and not ensemble:
+        ensure_engine(run, talk.print)
+    predictor = load(run, *(ensemble or []), max_characters=max_characters, engine=engine)
     asked = options(overrides) | ({} if prefix is None else {"prefix": prefix})
     predictor.wanted(asked)  # reject wrong options before reading anything
     batches = input_batches(file, run)

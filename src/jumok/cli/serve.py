@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from jumok.cli.arguments import talk
+from jumok.cli.engine import ensure_engine
 from jumok.errors import InputError
 
 
@@ -40,6 +41,8 @@ def serve(
         raise InputError(what, hint=hint, code="input.extra") from error
     if not runs and folder is None:
         raise InputError("nothing to serve", hint="name a run, or --runs DIR", code="input.no_run")
+    for run in runs or []:
+        ensure_engine(run, talk.print)
     serve_until_asked(
         runs or [],
         folder,

@@ -23,28 +23,34 @@ def show(
 
     scores: dict[str, Any] = {}
     vocabulary: dict[str, int] = {}
+    engine = ""
     if what.is_dir():
         if overrides:
             hint = "use --set with a recipe, not with a run"
             raise InputError("the recipe of a run cannot be changed", where="--set", hint=hint, code="input.options")
+        from jumok.building import engine_of
+
         if (what / "model" / "config.json").exists() and not (what / "recipe.json").exists():
-            found = imported(what)
+            found = {**imported(what), "engine": engine_of(what)}
             if as_json:
                 print_json(found)
             else:
                 print_parameters(Console(soft_wrap=True), found, found.pop("parameters"))
+                typer.echo(f"engine: {found['engine']}")
             return
         recipe = run_recipe(what)
         if (what / "scores.json").exists():
             from jumok.predictor import load
             from jumok.train.folder import RunFolder
 
-            scores = RunFolder(what).results()
-            vocabulary = load(what).tokenizers.sizes
+            scores, engine = RunFolder(what).results(), engine_of(what)
+            vocabulary = load(what, engine="torch").tokenizers.sizes
     else:
         recipe = load_recipe(what, overrides or [], find_data=False)
     counted = cost(recipe, **vocabulary)
     if as_json:
-        print_json({"recipe": recipe_tree(recipe), "cost": asdict(counted), "scores": scores})
+        print_json({"recipe": recipe_tree(recipe), "cost": asdict(counted), "scores": scores, "engine": engine})
         return
     print_cost(Console(soft_wrap=True), recipe, counted, scores)
+    if engine:
+        typer.echo(f"engine: {engine}")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from jumok.hub.folder import ModelFolder
 from jumok.models.bert import BertConfig
+from jumok.models.build import ModelConfig
 from jumok.models.gpt import GptConfig
 from jumok.models.transformer import TransformerConfig
 from jumok.nn.positions import sinusoids
@@ -36,19 +37,17 @@ POSITIONS = 1024
 """sinusoidal positions that are stored"""
 
 
-def unsuited(model: ModelFolder) -> str | None:
-    """What CTranslate2 cannot express of this model; None if it can be written for it."""
-    match model.config:
+def unsuited(config: ModelConfig) -> str | None:
+    """What CTranslate2 lacks for such a model; None if it can run it."""
+    match config:
         case TransformerConfig() as c:
             if c.neighbourhood is not None:
-                return "it has no attention restricted to a neighbourhood"
+                return "CTranslate2 has no attention restricted to a neighbourhood"
             if {c.d_k or c.d_model // c.n_heads, c.d_v or c.d_model // c.n_heads} != {c.d_model // c.n_heads}:
-                return "its heads divide d_model evenly"
-            return None
-        case GptConfig() | BertConfig():
+                return "the heads of CTranslate2 divide d_model evenly"
             return None
         case c:
-            return f"it has no {c.kind}"
+            return f'CTranslate2 has no model of the kind "{c.kind}"'
 
 
 def write_spec(model: ModelFolder, folder: Path, *, quantization: str | None = None) -> None:
@@ -68,7 +67,7 @@ def _spec(model: ModelFolder, tensors: Arrays) -> ModelSpec:
             return _gpt(c, model, tensors)
         case BertConfig() as c:
             return _bert(c, model, tensors)
-    raise AssertionError(unsuited(model))
+    raise AssertionError(unsuited(model.config))
 
 
 def _translation(c: TransformerConfig, model: ModelFolder, tensors: Arrays) -> TransformerSpec:

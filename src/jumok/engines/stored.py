@@ -16,6 +16,8 @@ from jumok.text.tokenizer import Tokenizers
 
 FORMAT = 1
 SETTINGS = "engine.json"
+KINDS = ("transformer",)
+"""models that CTranslate2 has, if with fewer options"""
 Compute = Literal["float32", "int8"]
 
 
@@ -62,6 +64,14 @@ class Built:
     """name and version of the library that runs it"""
     model: str
     """digest of the model that it was built from"""
+
+    def __str__(self) -> str:
+        kept = [self.compute, *([f"a shortlist of {self.shortlist} for each source token"] if self.shortlist else [])]
+        about = "the reference's outputs" if self.compute == "float32" and not self.shortlist else "not measured"
+        for trial in self.trials:
+            if trial.kept:
+                about = f"loses {max(trial.loss, 0):.2f} {trial.metric} on {self.examples} dev examples"
+        return f"CTranslate2, {' with '.join(kept)}: {about}"
 
 
 def engine_folder(model: Path) -> Path:

@@ -57,7 +57,7 @@ class Comparing:
         """What `jumok compare OTHER RUN` prints."""
         if sys.platform == "linux":  # elsewhere a thread has no priority of its own
             os.setpriority(os.PRIO_PROCESS, get_native_id(), NICENESS)
-        a, b = (load(run.path, max_characters=sys.maxsize) for run in (self.other, self.run))
+        a, b = (load(run.path, max_characters=sys.maxsize, engine="torch") for run in (self.other, self.run))
         for predictor in (a, b):
             if isinstance(predictor.engine, TorchEngine):
                 predictor.engine.between = self.tick
