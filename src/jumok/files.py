@@ -23,6 +23,7 @@ from safetensors import SafetensorError
 from jumok.errors import CheckpointError, RunError
 
 MANIFEST = "manifest.json"
+RECIPE = "recipe.json"
 CARD = "README.md"
 """not part of what must match its manifest: people edit it"""
 _LEFTOVER = re.compile(r".+\.(tmp|old)-\d+(-\d+)?")
@@ -198,6 +199,25 @@ def parse_json(text: str | bytes) -> Any:
         return json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text.removeprefix("\ufeff"))
     except RecursionError as error:
         raise ValueError("nested too deeply") from error
+
+
+def stored_recipe(run: Path) -> dict[str, Any] | None:
+    """recipe.json of a run: the effective recipe, versions and data hashes; None if there is none."""
+    path = run / RECIPE
+    if not path.exists():
+        return None
+    try:
+        stored: dict[str, Any] = parse_json(path.read_bytes())
+        if not all(isinstance(stored[key], dict) for key in ("recipe", "data")):
+            raise ValueError("it has no recipe")
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise CheckpointError(
+            f"cannot read the run's recipe: {error}",
+            where=path,
+            hint="restore the recipe.json that the run started with, or choose another --out",
+            code="checkpoint.unreadable",
+        ) from error
+    return stored
 
 
 def _describe(path: Path) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from jumok.tasks.stored import read_start
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vectors import VectorsConfig
 from jumok.text.vocabulary import TokenizerConfig
-from jumok.toml import NotToml, parse_toml
+from jumok.toml import NotToml, key_and_value, parse_toml
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
@@ -284,22 +284,6 @@ def recipe_tree(recipe: Recipe) -> dict[str, Any]:
     """The effective recipe as plain JSON values."""
     tree: dict[str, Any] = json.loads(json.dumps(asdict(recipe)))
     return tree
-
-
-def key_and_value(override: str) -> tuple[str, Any]:
-    key, equals, text = override.partition("=")
-    if not equals or not key.strip():
-        raise RecipeError(
-            f"not an override: {override}",
-            where="--set",
-            hint="use --set key=value, e.g. --set train.steps=200",
-            code="recipe.override",
-        )
-    try:
-        value = parse_toml(f"value = {text}")[0]["value"]
-    except NotToml:
-        value = text  # a bare word is a string
-    return key.strip(), value
 
 
 def _override(tree: dict[str, Any], override: str, places: dict[str, str]) -> None:

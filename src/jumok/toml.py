@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
+from jumok.errors import RecipeError
+
 DEEPEST = 32
 """levels of nesting: far more than a recipe has, and far fewer than Python allows"""
 LARGEST = 2**63
@@ -23,6 +25,23 @@ class NotToml(ValueError):
     def __init__(self, what: str, line: int) -> None:
         super().__init__(what)
         self.line = line
+
+
+def key_and_value(override: str) -> tuple[str, Any]:
+    """The parts of `--set key=value`."""
+    key, equals, text = override.partition("=")
+    if not equals or not key.strip():
+        raise RecipeError(
+            f"not an override: {override}",
+            where="--set",
+            hint="use --set key=value, e.g. --set train.steps=200",
+            code="recipe.override",
+        )
+    try:
+        value = parse_toml(f"value = {text}")[0]["value"]
+    except NotToml:
+        value = text  # a bare word is a string
+    return key.strip(), value
 
 
 def parse_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:

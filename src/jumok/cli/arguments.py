@@ -50,7 +50,7 @@ def print_json(value: Any) -> None:
 
 def options(overrides: list[str] | None) -> dict[str, Any]:
     """Parse prediction options like `beam=8` or `decode.beam=8`; the predictor checks names and values."""
-    from jumok.recipe import key_and_value
+    from jumok.toml import key_and_value
 
     return {key.removeprefix("decode."): value for key, value in map(key_and_value, overrides or [])}
 
@@ -65,6 +65,21 @@ def run_recipe(run: Path) -> "Recipe":
         what = "an imported model has no recipe" if imported else "not a run folder: recipe.json is missing"
         raise CheckpointError(what, where=run, hint="pass a folder made by `jumok train`", code="checkpoint.not_a_run")
     return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
+
+
+def run_data(run: Path) -> Any:
+    """The [data] that a run was trained on; None if it has no recipe. Unlike `run_recipe`, does not import torch."""
+    from jumok.config import read_config
+    from jumok.files import stored_recipe
+    from jumok.tasks import task_named
+
+    if (stored := stored_recipe(run)) is None:
+        return None
+    where, tree = run / "recipe.json", stored["recipe"]
+    for kind in task_named(tree.get("task", {}).get("kind", "translation"), where=where).data:
+        if kind.__dataclass_fields__["kind"].default == tree.get("data", {}).get("kind"):
+            return read_config(kind, tree["data"], what="the recipe", where=where, path="data")
+    return run_recipe(run).data  # which says what is wrong
 
 
 @dataclass(frozen=True, slots=True)

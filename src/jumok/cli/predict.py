@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import typer
 
-from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, talk
+from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, run_data, talk
 from jumok.cli.engine import ensure_engine
 from jumok.errors import DataError, InputError
 
@@ -132,12 +132,9 @@ def _lines(numbered: Iterable[tuple[int, str]], source: str) -> Iterator[Line]:
 
 def _as_trained(file: Path, run: Path | None, wrong: list[DataError]) -> Iterator[Any] | None:
     """The examples of a file in the training format; None if it is in another."""
-    from jumok.cli.arguments import run_recipe
-    from jumok.train.folder import RunFolder
-
-    if run is None or RunFolder(run).stored() is None:
+    if run is None or (data := run_data(run)) is None:
         return None
-    found: Iterator[Any] | None = run_recipe(run).data.read_unlabelled(file, wrong=wrong.append)
+    found: Iterator[Any] | None = data.read_unlabelled(file, wrong=wrong.append)
     return found
 
 

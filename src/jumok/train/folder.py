@@ -11,7 +11,7 @@ from time import time
 from typing import IO, Any
 
 from jumok.errors import CheckpointError, RunError
-from jumok.files import cannot_write, is_leftover, parse_json, sweep, write_together
+from jumok.files import RECIPE, cannot_write, is_leftover, parse_json, stored_recipe, sweep, write_together
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.loop import Event
 from jumok.train.samples import Sampled
@@ -22,7 +22,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.recipe = path / "recipe.json"
+        self.recipe = path / RECIPE
         self.events = path / "events.jsonl"
         self.scores = path / "scores.json"
         self.model = path / "model"
@@ -101,20 +101,7 @@ class RunFolder:
 
     def stored(self) -> dict[str, Any] | None:
         """recipe.json: the effective recipe, versions and data hashes; None in a new folder."""
-        if not self.recipe.exists():
-            return None
-        try:
-            stored: dict[str, Any] = parse_json(self.recipe.read_bytes())
-            if not all(isinstance(stored[key], dict) for key in ("recipe", "data")):
-                raise ValueError("it has no recipe")
-        except (OSError, ValueError, TypeError, KeyError) as error:
-            raise CheckpointError(
-                f"cannot read the run's recipe: {error}",
-                where=self.recipe,
-                hint="restore the recipe.json that the run started with, or choose another --out",
-                code="checkpoint.unreadable",
-            ) from error
-        return stored
+        return stored_recipe(self.path)
 
     def store(self, facts: dict[str, Any]) -> None:
         write_together({self.recipe: _text(facts)})
