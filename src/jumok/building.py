@@ -16,8 +16,7 @@ from typing import Any
 
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
-from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
-from jumok.engines.stored import (
+from jumok.engines.fast_folder import (
     Built,
     Compute,
     Trial,
@@ -27,6 +26,7 @@ from jumok.engines.stored import (
     read_engine,
     store_engine,
 )
+from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
 from jumok.errors import CheckpointError, JumokError
 from jumok.examples import Split
 from jumok.files import MANIFEST
@@ -49,7 +49,7 @@ PAIRS = 200_000
 
 def unsuited(config: ModelConfig) -> str | None:
     """Why only the reference engine can run such a model."""
-    from jumok.engines.specs import unsuited
+    from jumok.engines.fast_specs import unsuited
 
     return unsuited(config)
 
@@ -104,7 +104,7 @@ def engine_of(run: Path) -> str:
 
 
 def _store(folder: Path, built: Built, model: ModelFolder, shortlist: Shortlist | None = None) -> None:
-    from jumok.engines.specs import write_spec
+    from jumok.engines.fast_specs import write_spec
 
     def write(building: Path) -> None:
         write_spec(model, building, quantization=None if built.compute == "float32" else built.compute)

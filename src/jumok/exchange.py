@@ -49,7 +49,7 @@ def export_folder(run: Path, folder: Path, to: Layout = "huggingface") -> str:
 def _export_ctranslate2(model: ModelFolder, folder: Path, source: Path) -> None:
     """float32 weights, which the library also opens as int8, and the vocabulary to tokenize with."""
     try:
-        from jumok.engines.specs import unsuited, write_spec
+        from jumok.engines.fast_specs import unsuited, write_spec
     except ImportError as error:
         hint = "pip install 'jumok[fast]'"
         raise CheckpointError("CTranslate2 is not installed", hint=hint, code="engine.not_installed") from error

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from jumok.engines.stored import KINDS, engine_folder, read_engine
+from jumok.engines.fast_folder import KINDS, engine_folder, read_engine
 from jumok.errors import CheckpointError, InputError, listed
 from jumok.hub.files import CONFIG, model_folder, read_json
 from jumok.tasks import task_named
@@ -88,7 +88,7 @@ def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
 
 def open_fast(model: Path, folder: Path) -> Any:
     """A predictor on the engine in `folder`, which was built from the model. Does not import torch."""
-    from jumok.engines.ctranslate2 import FastEngine
+    from jumok.engines.fast import FastEngine
 
     built, tokenizers = read_engine(folder, model)
     config = built.facts["task"]

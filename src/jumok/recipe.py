@@ -18,7 +18,7 @@ from pydantic import Field
 
 from jumok.config import Seed, read_config
 from jumok.decode.options import DecodeConfig
-from jumok.engines.stored import EngineConfig
+from jumok.engines.fast_folder import EngineConfig
 from jumok.errors import RecipeError, nearest
 from jumok.examples import SPLITS
 from jumok.examples.plain import DocumentData

@@ -8,7 +8,7 @@ from jumok.errors import CheckpointError, JumokError
 
 def ensure_engine(run: Path, say: Callable[[str], None]) -> None:
     """Build RUN/engine if there is none that can be used. If that fails the reference predicts, and a note says why."""
-    from jumok.engines.stored import engine_folder, read_engine
+    from jumok.engines.fast_folder import engine_folder, read_engine
     from jumok.hub.files import model_folder
     from jumok.predictor import NOT_INSTALLED, why_not_fast
 

@@ -18,6 +18,7 @@ from ctranslate2.specs.common_spec import Activation, EmbeddingsMerge, LayerNorm
 from ctranslate2.specs.model_spec import ModelSpec
 from numpy.typing import NDArray
 
+from jumok.engines.fast_translation import POSITIONS
 from jumok.hub.folder import ModelFolder
 from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
@@ -33,8 +34,6 @@ ACTIVATIONS = {
     "gelu_tanh": Activation.GELUTanh,
     "silu": Activation.SWISH,
 }
-POSITIONS = 1024
-"""sinusoidal positions that are stored"""
 
 
 def unsuited(config: ModelConfig) -> str | None:
@@ -45,6 +44,8 @@ def unsuited(config: ModelConfig) -> str | None:
                 return "CTranslate2 has no attention restricted to a neighbourhood"
             if {c.d_k or c.d_model // c.n_heads, c.d_v or c.d_model // c.n_heads} != {c.d_model // c.n_heads}:
                 return "the heads of CTranslate2 divide d_model evenly"
+            return None
+        case GptConfig():
             return None
         case c:
             return f'CTranslate2 has no model of the kind "{c.kind}"'

@@ -16,7 +16,7 @@ from jumok.text.tokenizer import Tokenizers
 
 FORMAT = 1
 SETTINGS = "engine.json"
-KINDS = ("transformer",)
+KINDS = ("transformer", "gpt")
 """models that CTranslate2 has, if with fewer options"""
 Compute = Literal["float32", "int8"]
 
