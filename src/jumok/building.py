@@ -12,6 +12,7 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from shutil import copytree, ignore_patterns
+from time import process_time
 from typing import Any
 
 from jumok.data.corpus import Corpus
@@ -26,6 +27,7 @@ from jumok.engines.fast_folder import (
     read_engine,
     store_engine,
 )
+from jumok.engines.fast_work import ROWS, Layout, this_machine
 from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
 from jumok.errors import CheckpointError, JumokError
 from jumok.examples import Split
@@ -41,9 +43,15 @@ from jumok.train.loop import LOWER_IS_BETTER
 
 EXAMPLES = 500
 """of dev that a form of the model is scored on"""
+WORTH = 2000
+"""tokens of a vocabulary from which on a shortlist saves time"""
 SHORTLISTS = (20, 50)
 """target tokens for each source token; more do not make the output layer smaller any more"""
-PAIRS = 200_000
+BATCHES = (8, 16, 32, 64, 128)
+"""numbers of texts in a batch that are tried"""
+CALIBRATION = 3.0
+"""seconds of a processor after which no more are tried"""
+PAIRS = 50_000
 """of training that a shortlist is learned from, at most"""
 
 
@@ -149,7 +157,7 @@ class _Trials:
 
     def keep(self, form: Built, trials: list[Trial]) -> Built:
         """Copy what was scored to its place."""
-        built = replace(form, trials=trials, examples=len(self.dev))
+        built = replace(form, trials=trials, examples=len(self.dev), rows=self.rows(form), machine=this_machine())
 
         def write(building: Path) -> None:
             copytree(self.folder(form), building, ignore=ignore_patterns(MANIFEST), dirs_exist_ok=True)
@@ -160,16 +168,29 @@ class _Trials:
     def folder(self, form: Built) -> Path:
         return self.beside / f"{form.compute}-{form.shortlist}"
 
+    def rows(self, form: Built) -> int | None:
+        """The number of texts in a batch with which a few of dev are computed fastest here; None if all are slow."""
+        seconds: dict[int, float] = {}
+        for rows in (ROWS[form.compute], *BATCHES):
+            predictor = open_fast(self.path, self.folder(form), layout=Layout(1, rows))
+            predictor.predict(self.dev[:8])
+            began = process_time()
+            predictor.predict(self.dev[: max(BATCHES)])
+            seconds[rows] = process_time() - began
+            if sum(seconds.values()) > CALIBRATION:
+                break
+        return min(seconds, key=seconds.__getitem__) if len(seconds) > 1 else None
+
     def forms(self) -> list[tuple[Compute, int]]:
         sizes = SHORTLISTS if self.shortlist is not None else ()
-        return [*(("int8", n) for n in sizes), ("int8", 0)]
+        return [*(("int8", n) for n in sizes), ("int8", 0), *(("float32", n) for n in sizes)]
 
     @cached_property
     def shortlist(self) -> Shortlist | None:
         """Learned from the run's training texts, if they can be read."""
-        if self.recipe.kind.name != "translation":
-            return None
         tokenizers = self.model.tokenizers
+        if self.recipe.kind.name != "translation" or tokenizers.target.vocab_size < WORTH:
+            return None
         pairs = _examples(self.recipe, "train", PAIRS)
         encoded = zip(
             tokenizers.source.encode_batch([pair.source for pair in pairs]),

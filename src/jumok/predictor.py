@@ -11,6 +11,7 @@ from jumok.tasks import task_named
 from jumok.tasks.protocol import Predictor
 
 if TYPE_CHECKING:
+    from jumok.engines.fast_work import Layout
     from jumok.hub.folder import ModelFolder
 
 SomePredictor = TypeVar("SomePredictor", bound=Predictor[Any, Any])
@@ -86,7 +87,7 @@ def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
     return None
 
 
-def open_fast(model: Path, folder: Path) -> Any:
+def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:
     """A predictor on the engine in `folder`, which was built from the model. Does not import torch."""
     from jumok.engines.fast import FastEngine
 
@@ -94,7 +95,7 @@ def open_fast(model: Path, folder: Path) -> Any:
     config = built.facts["task"]
     kind = task_named(config["kind"], where=folder)
     facts = kind.read_facts(built.facts, where=folder)
-    engine = FastEngine(built, folder, tokenizers, lambda: _reference([model], "cpu").engine)
+    engine = FastEngine(built, folder, tokenizers, lambda: _reference([model], "cpu").engine, layout)
     return kind.predictor(engine, tokenizers, config, facts)
 
 

@@ -119,6 +119,7 @@ def test_an_output_does_not_depend_on_its_batch(tmp_path, options, monkeypatch):
     backwards = fast.predict(given[::-1], **options)[::-1]
     alone = [fast.predict([text], **options)[0] for text in given[:20]]
     monkeypatch.setitem(fast_work.ROWS, "float32", 3)
+    fast = translators(tmp_path, "pre-norm")[1]
     few = fast.predict(given, **options)
     for others in (backwards, few):
         assert [output.ids for output in others] == [output.ids for output in found]
@@ -171,8 +172,8 @@ def test_eight_threads_share_a_fast_engine(tmp_path):
 
 
 def test_a_stop_is_heard_between_batches(tmp_path, monkeypatch):
-    fast = translators(tmp_path, "pre-norm")[1]
     monkeypatch.setitem(fast_work.ROWS, "float32", 3)
+    fast = translators(tmp_path, "pre-norm")[1]
     heard = []
 
     def stop(n):

@@ -27,12 +27,17 @@ class FastEngine:
     n_models = 1
 
     def __init__(
-        self, built: Built, folder: Path, tokenizers: Tokenizers, open_reference: Callable[[], "TorchEngine"]
+        self,
+        built: Built,
+        folder: Path,
+        tokenizers: Tokenizers,
+        open_reference: Callable[[], "TorchEngine"],
+        layout: Layout | None = None,
     ) -> None:
         self.built, self.tokenizers = built, tokenizers
         self.between: Done = nobody
         self.kind, self.longest, self.attends = built.kind, built.longest, built.attends
-        self._parts = built, folder, tokenizers, Layout.of_machine()
+        self._parts = built, folder, tokenizers, layout or Layout.of(built)
         self._open_reference, self._lock = open_reference, RLock()
 
     def __getattr__(self, name: str) -> Any:

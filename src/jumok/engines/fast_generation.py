@@ -11,7 +11,7 @@ import numpy as np
 from jumok.decode.options import DecodeConfig, Hypothesis, Request
 from jumok.engines import Array, Done, Rows
 from jumok.engines.fast_folder import Built
-from jumok.engines.fast_work import ROWS, Layout, Words, batches, computed, finite
+from jumok.engines.fast_work import Layout, Words, finite
 from jumok.text.tokenizer import Tokenizers
 
 
@@ -26,7 +26,7 @@ class FastGenerator:
             device="cpu",
             compute_type=built.compute,
             inter_threads=layout.workers,
-            intra_threads=layout.threads,
+            intra_threads=1,
         )
 
     def takes(self, request: Request, config: DecodeConfig) -> bool:
@@ -54,8 +54,8 @@ class FastGenerator:
             n = len(requests[i].prefix)
             alike.setdefault((requests[i].max_len - n, n == 0), []).append(i)
         sizes = [len(request.prefix) for request in requests]
-        some = chain.from_iterable(batches(sizes, each, ROWS[self._built.compute]) for each in alike.values())
-        for batch, results in computed(some, begin, self._layout.workers, between):
+        some = chain.from_iterable(self._layout.batches(sizes, each) for each in alike.values())
+        for batch, results in self._layout.computed(some, begin, between):
             texts = []
             for i, result in zip(batch, results, strict=True):
                 written = self._words.ids(result.result().sequences[0])
@@ -72,8 +72,8 @@ class FastGenerator:
             texts = [self._words.of([self._start, *rows[i]]) for i in some]
             return self._library.score_batch(texts, asynchronous=True, max_input_length=0)
 
-        some = batches([len(row) for row in rows], range(len(rows)), ROWS[self._built.compute])
-        for batch, results in computed(some, begin, self._layout.workers, between):
+        some = self._layout.batches([len(row) for row in rows], range(len(rows)))
+        for batch, results in self._layout.computed(some, begin, between):
             for i, result in zip(batch, results, strict=True):
                 found[i, 0] = sum(finite(result.result().log_probs))
         return found

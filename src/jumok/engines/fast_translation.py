@@ -9,7 +9,7 @@ import ctranslate2
 from jumok.decode.options import DecodeConfig, Hypothesis, Request, length_penalty
 from jumok.engines import Done, Rows
 from jumok.engines.fast_folder import Built
-from jumok.engines.fast_work import ROWS, Layout, Words, batches, computed, finite
+from jumok.engines.fast_work import Layout, Words, finite
 from jumok.text.tokenizer import Tokenizers
 
 POSITIONS = 1024
@@ -29,7 +29,7 @@ class FastTranslator:
             device="cpu",
             compute_type=built.compute,
             inter_threads=layout.workers,
-            intra_threads=layout.threads,
+            intra_threads=1,
         )
 
     def takes(self, source: Sequence[int], request: Request, config: DecodeConfig) -> bool:
@@ -57,8 +57,8 @@ class FastTranslator:
             limit = max(requests[i].max_len for i in some) + 1  # and the end
             return self._begin([self._words.of(sources[i]) for i in some], config, limit)
 
-        some = batches([len(source) for source in sources], firsts, ROWS[self._built.compute])
-        for batch, results in computed(some, begin, self._layout.workers, between):
+        some = self._layout.batches([len(source) for source in sources], firsts)
+        for batch, results in self._layout.computed(some, begin, between):
             for i, result in zip(batch, results, strict=True):
                 request, hypotheses = requests[i], self._ranked(result.result(), config)
                 if any(len(h.ids) > request.max_len for h in hypotheses):

@@ -1,34 +1,63 @@
 """What the fast engine's parts share: tokens as strings, batches of like length, several of them at work."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import isfinite
+from pathlib import Path
+from platform import processor
 from typing import TypeVar
 
 from jumok.decode.options import damaged
 from jumok.engines import Done
+from jumok.engines.fast_folder import Built
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.threads import asked_threads, own_cores
 
 ROWS = {"float32": 64, "int8": 32}
-"""texts written together: more no longer fit into a core's cache"""
+"""texts in a batch, unless this machine was measured: more no longer fit into a core's cache"""
 TOKENS = 4096
-"""and tokens read, for long ones"""
+"""tokens in a batch of long texts"""
 Work = TypeVar("Work")
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Batches computed at the same time, and threads for each."""
+    """How work is laid out: batches computed at the same time, each by one thread, and texts in a batch.
+
+    Threads of one batch would wait for each other after every operation; batches share nothing.
+    """
 
     workers: int
-    threads: int
+    rows: int
 
     @classmethod
-    def of_machine(cls) -> "Layout":
-        """One thread a batch: batches share no barrier, so no core waits for another."""
-        return cls(asked_threads() or len(own_cores()), 1)
+    def of(cls, built: Built) -> "Layout":
+        measured = built.rows if built.machine == this_machine() else None
+        return cls(asked_threads() or len(own_cores()), measured or ROWS[built.compute])
+
+    def batches(self, sizes: Sequence[int], chosen: Collection[int]) -> Iterator[Sequence[int]]:
+        """The chosen texts by descending size, so that those of a batch are alike; few are shared among the workers."""
+        order = sorted(chosen, key=lambda i: -sizes[i])
+        rows = min(self.rows, -(-len(order) // self.workers))
+        first = 0
+        while first < len(order):
+            n = max(min(rows, TOKENS // max(sizes[order[first]], 1)), 1)
+            yield order[first : first + n]
+            first += n
+
+    def computed(
+        self, batches: Iterable[Sequence[int]], begin: Callable[[Sequence[int]], Work], between: Done
+    ) -> Iterator[tuple[Sequence[int], Work]]:
+        """Batches in their order, always one more at work than there are workers."""
+        waiting = deque[tuple[Sequence[int], Work]]()
+        for batch in batches:
+            between(0)
+            waiting.append((batch, begin(batch)))
+            if len(waiting) > self.workers:
+                yield waiting.popleft()
+        yield from waiting
 
 
 class Words:
@@ -49,27 +78,15 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
     return tokenizer.pieces(range(tokenizer.vocab_size))
 
 
-def batches(sizes: Sequence[int], chosen: Iterable[int], rows: int) -> Iterator[Sequence[int]]:
-    """The chosen texts by descending size, so that those computed together are alike."""
-    order = sorted(chosen, key=lambda i: -sizes[i])
-    first = 0
-    while first < len(order):
-        n = max(min(rows, TOKENS // max(sizes[order[first]], 1)), 1)
-        yield order[first : first + n]
-        first += n
-
-
-def computed(
-    some: Iterable[Sequence[int]], begin: Callable[[Sequence[int]], Work], workers: int, between: Done
-) -> Iterator[tuple[Sequence[int], Work]]:
-    """Batches in their order, always one more at work than there are workers."""
-    waiting = deque[tuple[Sequence[int], Work]]()
-    for batch in some:
-        between(0)
-        waiting.append((batch, begin(batch)))
-        if len(waiting) > workers:
-            yield waiting.popleft()
-    yield from waiting
+@cache
+def this_machine() -> str:
+    """What a measured layout depends on."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
+    except OSError:
+        lines = []
+    name = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), processor())
+    return f"{name}, {asked_threads() or len(own_cores())} cores"
 
 
 def finite(log_probs: Sequence[float]) -> Sequence[float]:
