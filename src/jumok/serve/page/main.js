@@ -135,8 +135,10 @@ function Header({ run, rooms, room }) {
 }
 
 function RunMenu({ run }) {
-  const about = (one) =>
-    one.source && one.target ? ` · ${languageName(one.source)} → ${languageName(one.target)}` : "";
+  const about = ({ source, target }) => {
+    if (!source || !target) return "";
+    return ` · ${languageName(source)}${target === source ? "" : ` → ${languageName(target)}`}`;
+  };
   return h(Menu, {
     label: t("shell.run"),
     class: "run",
