@@ -102,7 +102,7 @@ const EQUATIONS = {
 export function Equation({ name }) {
   return h(
     "figure",
-    { class: "equation" },
+    { class: "equation", tabindex: "0", role: "group", "aria-label": t("inside.equation") },
     EQUATIONS[name]().map((one, i) => h("math", { key: i, display: "block" }, one)),
     h("figcaption", { class: "small muted" }, t(`inside.paper.${name}`)),
   );
