@@ -143,7 +143,7 @@ function RunMenu({ run }) {
     label: t("shell.run"),
     class: "run",
     value: run?.name ?? "",
-    options: runs.known.map((one) => [one.name, one.name + about(one)]),
+    options: [...(run ? [] : [["", t("shell.choose")]]), ...runs.known.map((one) => [one.name, one.name + about(one)])],
     onPick: (name) => {
       go({
         ...Object.fromEntries(Object.keys(state).map((key) => [key, null])),
