@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Literal
+from typing import Any, Literal
 
 from jumok.text.normalise import compose
 
@@ -30,6 +30,8 @@ class Finding:
     message: str
     examples: list[str]
     """up to five: "file:line  source ||| target", long texts shortened"""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """what its message fills in, for whoever words it anew, as the page does in Korean; of findings on a curve only"""
 
 
 @dataclass(slots=True)
@@ -63,8 +65,19 @@ def judge(
     return [finding(code, severity, tally.count, n, message, tally.examples)]
 
 
-def finding(code: str, severity: Severity, count: int, n: int, message: str, examples: Sequence[str] = ()) -> Finding:
-    return Finding(code=code, severity=severity, count=count, share=count / n, message=message, examples=list(examples))
+def finding(
+    code: str,
+    severity: Severity,
+    count: int,
+    n: int,
+    message: str,
+    examples: Sequence[str] = (),
+    facts: Mapping[str, Any] | None = None,
+) -> Finding:
+    share, facts = count / n, facts or {}
+    return Finding(
+        code=code, severity=severity, count=count, share=share, message=message, examples=list(examples), facts=facts
+    )
 
 
 def example(where: str, *texts: str) -> str:

@@ -1,5 +1,6 @@
 """The room Inside in a browser: it shows what the server computes, by pointer and by keyboard, and saves it."""
 
+import itertools
 import json
 import re
 
@@ -95,14 +96,50 @@ def test_going_on_from_another_token(visit, site):
     page.wait_for_function("text => document.querySelector('.result')?.textContent === text", arg=before)
 
 
-@pytest.mark.parametrize("tab", ["attention", "choices", "attribution", "steps", "positions"])
-def test_on_a_phone_in_korean(visit, tab):
-    page = visit(run="translation", room="inside", text=TEXT, tab=tab, lang="ko", phone=True, dark=True)
-    page.locator("#inside-panel .panel").first.wait_for()
-    assert page.locator("h1").inner_text() == "모델의 내부"
-    assert "inside." not in page.locator("main").inner_text()
-    check_width(page)
-    check_access(page)
+@pytest.mark.parametrize("lang", ["en", "ko"])
+@pytest.mark.parametrize("run", TABS)
+def test_every_tab_on_a_phone_says_what_it_shows(visit, run, lang):
+    page = visit(run=run, room="inside", text=TEXT, lang=lang, phone=True, dark=lang == "ko")
+    tabs = page.get_by_role("tab")
+    tabs.first.wait_for()
+    for n in range(tabs.count()):
+        tabs.nth(n).click()
+        expect(tabs.nth(n)).to_be_in_viewport(ratio=0.9)
+        page.locator("#inside-panel .panel").first.wait_for()
+        assert len(page.locator("#inside-panel .lead").inner_text()) > 30
+        assert "inside." not in page.locator("main").inner_text()
+        check_width(page)
+        check_access(page)
+
+
+def boxes(page):
+    return [one.bounding_box() for one in page.locator(".tree .node rect").all()]
+
+
+def test_the_beam_of_a_phone_grows_downwards_and_can_be_touched(visit):
+    page = visit(run="translation", room="inside", text=TEXT, tab="choices", phone=True)
+    page.locator(".tree .node").first.wait_for()
+    found = boxes(page)
+    assert min(box["height"] for box in found) >= 32
+    best = [one.bounding_box() for one in page.locator(".tree .node.best rect").all()]
+    assert len(best) > 2
+    assert len({round(box["x"]) for box in best}) == 1  # a straight line, downwards
+    assert all(later["y"] > earlier["y"] for earlier, later in itertools.pairwise(best))
+    page.locator(".tree .node").nth(1).tap()
+    page.wait_for_url(re.compile("prefix="))
+
+
+def test_the_beam_has_a_line_for_each_hypothesis(visit):
+    page = visit(run="translation", room="inside", text=TEXT, tab="choices", beam=4, pruned="shown")
+    page.locator(".tree .node").first.wait_for()
+    found = boxes(page)
+    places = {(round(box["x"]), round(box["y"])) for box in found}
+    assert len(places) == len(found)  # no box covers another
+    best = [one.bounding_box() for one in page.locator(".tree .node.best rect").all()]
+    assert len({round(box["y"]) for box in best}) == 1
+    assert (
+        len({y for _, y in places}) <= 4 * 4
+    )  # what is kept, finished and pruned of a step, not a line for every leaf
 
 
 def test_a_hostile_text_is_only_text(visit):

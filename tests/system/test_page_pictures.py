@@ -13,6 +13,7 @@ from served import Served
 
 TOY = "1 2 3 4 5"
 NUMBERS = "two hundred thirty-four thousand five hundred six"
+MORE = "March twenty eighth, twenty sixty"
 ROOMS = {
     "use": ({}, ".words"),
     "inside": ({"tab": "attention"}, ".large-head canvas"),
@@ -38,10 +39,15 @@ def shown(request, jumok):
 def test_a_room_with_something_in_it(visit, shown, room, lang, phone):
     state, there = ROOMS[room]
     address, run, text = shown
+    if room == "use" and text == NUMBERS:
+        text = f"{NUMBERS}\n{MORE}"
     page = visit(address=address, lang=lang, phone=phone, run=run, room=room, text=text, **state)
     expect(page.locator("main .room")).to_be_visible()
     expect(page.locator(f"main {there}").first).to_be_visible()
     page.wait_for_load_state("networkidle")
+    if room == "use":
+        page.locator("button.word").first.click()
+        expect(page.locator(".others .chip").first).to_be_visible()
     check_width(page)
     if not phone:
         page.set_viewport_size({**DESKTOP, "height": 500})

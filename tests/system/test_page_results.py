@@ -65,6 +65,9 @@ def test_scores_with_intervals_baselines_and_what_they_mean(visit, shelf):
 def test_on_a_phone_in_korean(visit, shelf, run):
     page = visit(run=run, room="results", lang="ko", phone=True, dark=True)
     page.locator("table.scores").first.wait_for()
+    about = page.locator(".about-run p")
+    assert re.search(r"매개변수 [\d,]+개$", about.inner_text()), about.inner_text()
+    assert about.get_attribute("lang") is None  # in the reader's language
     assert page.locator("h1").inner_text() == "결과"
     page.locator("details").evaluate_all("all => all.forEach((one) => (one.open = true))")
     text = page.locator("main").inner_text()
@@ -131,6 +134,12 @@ def test_two_runs_side_by_side_and_their_test(visit, shelf):
     page.reload()
     page.get_by_role("button", name="Run the paired test").click()  # remembered by the server
     verdict.wait_for(timeout=MINUTE)
+
+
+def test_a_comparison_fits_a_phone(visit, shelf):
+    page = visit(run="translation", room="results", against="translation-again", lang="ko", phone=True)
+    page.locator(".against table").wait_for()
+    check_width(page)
 
 
 def test_a_test_that_cannot_be_run_says_what_to_do(visit, shelf):

@@ -211,6 +211,54 @@ def test_a_run_that_appears_goes_on_tears_a_line_and_begins_anew(look, begun, ma
     assert [row[:2] for row in rows(page, "loss")] == [["1", "9"]]
 
 
+def faulty() -> list[dict[str, object]]:
+    """A training that has spikes, gets slower and learns its text by heart."""
+    told: list[dict[str, object]] = []
+    for n in range(1, 401):
+        loss = (1 + 3 / n) * (3 if n in (120, 230, 340) else 1) - n / 2000
+        told.append(step(n, loss) | {"seconds": 0.1 if n < 300 else 0.5})
+        if n % 100 == 0:
+            scores = {"perplexity": 3.0 + n / 100, "bleu": 10.0, "exact_match": 1.0}
+            told.append({"event": "evaluated", "time": 1000.0 + n, "step": n, "scores": scores, "best": n == 100})
+    return told
+
+
+def test_the_doctor_speaks_the_language_of_the_reader(look, begun):
+    begun("faulty", *faulty())
+    english = look("faulty").locator(".findings")
+    expect(english).to_contain_text("3 spikes in 400 steps")
+    korean = look("faulty", lang="ko", phone=True)
+    found = korean.locator(".findings")
+    expect(found.locator("> ul > li")).to_have_count(4)
+    text = found.inner_text()
+    for fact in (
+        "3번",
+        "400단계",
+        "1.39",
+        "1.95",
+        "1,000",
+        "200",
+    ):  # spikes, the dev loss from ln 4 to ln 7, tokens per second
+        assert fact in text, fact
+    left = set(re.findall(r"[A-Za-z_.]{2,}", text)) - {"clip_norm", "train.patience", "train.final", "best", "BLEU"}
+    assert not left
+    assert found.locator("[lang=en]").count() == 0
+    check_width(korean)
+    check_access(korean)
+
+
+def test_a_finding_without_words_of_the_page_keeps_those_of_the_server(look, begun):
+    begun("odd", step(1))
+    page = look("odd", lang="ko")
+    message = "Something new."
+    one = {"code": "curve.new", "severity": "note", "count": 1, "share": 1.0, "message": message, "examples": []}
+    page.route("**/findings", lambda route: route.fulfill(json={"findings": [one], "marks": []}))
+    page.reload()
+    said = page.locator(".findings [lang=en]")
+    expect(said).to_have_text(message)
+    expect(page.locator(".findings code")).to_have_text("curve.new")
+
+
 def test_a_step_that_was_told_twice_counts_once(look, begun):
     told = [step(1, 4.0), step(2, 3.0), step(3, 99.0), {"event": "resumed", "step": 1, "time": 1.0}, step(2, 2.0)]
     begun("twice", *told)
@@ -237,6 +285,9 @@ def test_runs_overlaid_with_the_difference_of_their_recipes(look, begun):
     )
     expect(again.get_by_role("checkbox", name="two, and more")).to_be_checked()
     check_access(page)
+    narrow = look("one", phone=True, **{"with": "two%2C%20and%20more"})
+    expect(narrow.locator("#chart-loss .legend")).to_contain_text("two, and more")
+    check_width(narrow)
 
 
 def test_watched_live_killed_resumed_and_stopped(look, made, jumok, recipes):

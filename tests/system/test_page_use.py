@@ -39,6 +39,21 @@ def test_every_task_answers(visit, run: str, lang: str) -> None:
     assert "use." not in page.inner_text("main")  # a key without a text
 
 
+def test_the_bars_are_as_long_as_the_probabilities(visit) -> None:
+    """The style of one room does not reach into another: Inside has bars of its own."""
+    page = visit(room="use", run="classification", text=TYPED["classification"]["text"])
+    page.wait_for_selector(".bars .bar span")
+    widths = page.eval_on_selector_all(
+        ".bars tr",
+        "rows => rows.map((row) => [row.querySelector('.bar span'), row.querySelector('.bar')].map("
+        "(one) => one.getBoundingClientRect().width))",
+    )
+    shares = [float(text.strip("<> %")) for text in page.locator(".bars td.number").all_inner_texts()]
+    assert len(widths) == len(shares) == 2
+    assert abs(widths[0][0] / widths[1][0] - shares[0] / max(shares[1], 0.5)) / (shares[0] / max(shares[1], 0.5)) < 0.2
+    assert widths[0][1] > 150
+
+
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("run", ["translation", "tagging"])
 def test_hostile_texts_are_text(visit, run: str, text: str) -> None:

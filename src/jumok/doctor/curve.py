@@ -226,8 +226,9 @@ def examine_curve(events: Iterable[Mapping[str, Any]], recipe: "Recipe", ground:
 def _summary(curve: Curve, recipe: "Recipe", ground: Ground | None) -> Finding:
     read, steps = float(curve.tokens.sum()), max(recipe.train.steps, curve.last)
     speed = read / max(float(curve.seconds.sum()), 1e-9)
-    facts = {"read": read, "speed": speed, "first": curve.loss[0], "window": curve.window}
-    message = _MESSAGES["steps"].format(name=curve.name, last=curve.last, steps=steps, end=curve.end, **facts)
+    facts: dict[str, Any] = {"read": read, "speed": speed, "first": float(curve.loss[0]), "window": curve.window}
+    facts |= {"name": curve.name, "last": curve.last, "steps": steps, "end": curve.end}
+    message = _MESSAGES["steps"].format(**facts)
     if ground:
         standing = _standing(curve, ground.floor)
         message += _MESSAGES["ground"].format(floor=ground.floor, ln_v=log(ground.vocabulary), standing=standing)
@@ -238,7 +239,7 @@ def _summary(curve: Curve, recipe: "Recipe", ground: Ground | None) -> Finding:
         message += _MESSAGES["dev_text"].format(loss=dev[max(dev)], scores=scores)
     if "next_sentence_accuracy" in curve.scores:
         message += _MESSAGES["dev_pairs"].format(**curve.scores)
-    return finding("curve.summary", "note", curve.last, steps, message)
+    return finding("curve.summary", "note", curve.last, steps, message, facts=facts | {"dev": curve.scores})
 
 
 def _standing(curve: Curve, floor: float) -> str:
@@ -306,7 +307,8 @@ def _pairs(curve: Curve, ground: Ground | None, *, is_stuck: bool) -> list[Findi
     learns = curve.end < ((1 - NEAR) * ground.floor if ground else 0.9 * curve.loss[0])
     if learns and loss > CHANCE and beyond <= POINTS:
         severity: Severity = "warning" if curve.finished or n >= EARLY else "note"
-        return [finding("curve.next_sentence", severity, n, n, _MESSAGES["pairs_at_chance"].format(loss=loss))]
+        message = _MESSAGES["pairs_at_chance"].format(loss=loss)
+        return [finding("curve.next_sentence", severity, n, n, message, facts={"loss": loss})]
     if is_stuck and loss < CHANCE - 0.1:
         return [finding("curve.next_sentence", "warning", n, n, _MESSAGES["only_pairs"].format(loss=loss))]
     return []
@@ -318,8 +320,8 @@ def _risen(curve: Curve) -> list[Finding]:
     blocks = curve.blocks()
     best = int(blocks.argmin())
     ago = (len(blocks) - 1 - best) * curve.window
-    message = _MESSAGES["risen"].format(name=curve.name, best=blocks[best], since=curve.last - ago, end=curve.end)
-    return [finding("curve.diverging", "warning", ago, len(curve), message)]
+    facts = {"name": curve.name, "best": float(blocks[best]), "since": curve.last - ago, "end": curve.end}
+    return [finding("curve.diverging", "warning", ago, len(curve), _MESSAGES["risen"].format(**facts), facts=facts)]
 
 
 def _memorising(curve: Curve) -> list[Finding]:
@@ -333,7 +335,8 @@ def _memorising(curve: Curve) -> list[Finding]:
         return []
     then, now = (float(losses.mean()) for losses in before)
     facts = {"best": dev[best], "since": best, "end": dev[last], "then": then, "now": now, "epoch": curve.epoch}
-    found = finding("curve.overfitting", "warning", last - best, max(last, 1), _MESSAGES["memorising"].format(**facts))
+    message = _MESSAGES["memorising"].format(**facts)
+    found = finding("curve.overfitting", "warning", last - best, max(last, 1), message, facts=facts)
     return [found] if now < then else []
 
 
@@ -342,12 +345,13 @@ def _spikes(curve: Curve) -> list[Finding]:
     if not spikes:
         return []
     severity: Severity = "warning" if len(spikes) >= 3 and len(spikes) > n / 1000 else "note"
-    shown = [
-        _MESSAGES["spike"].format(step=curve.steps[i], loss=curve.loss[i], usual=usual, norm=curve.norms[i])
+    first = [
+        {"step": int(curve.steps[i]), "loss": float(curve.loss[i]), "usual": usual, "norm": float(curve.norms[i])}
         for i, usual in spikes[:5]
     ]
-    message = _MESSAGES["spikes"].format(name=curve.name, n=len(spikes), steps=n)
-    return [finding("curve.spikes", severity, len(spikes), n, message, shown)]
+    facts = {"name": curve.name, "n": len(spikes), "steps": n}
+    message, shown = _MESSAGES["spikes"].format(**facts), [_MESSAGES["spike"].format(**one) for one in first]
+    return [finding("curve.spikes", severity, len(spikes), n, message, shown, facts | {"spikes": first})]
 
 
 def _slow(curve: Curve) -> list[Finding]:
@@ -355,4 +359,5 @@ def _slow(curve: Curve) -> list[Finding]:
     usual, now = float(np.median(speeds)), float(np.median(speeds[-curve.window :]))
     if now > usual / 2:
         return []
-    return [finding("curve.slow", "warning", curve.window, len(curve), _MESSAGES["slow"].format(now=now, usual=usual))]
+    facts = {"now": now, "usual": usual}
+    return [finding("curve.slow", "warning", curve.window, len(curve), _MESSAGES["slow"].format(**facts), facts=facts)]

@@ -1,6 +1,7 @@
 """Results of a run: its scores with intervals, and what its model card says."""
 
 import asyncio
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -30,7 +31,15 @@ def _results(run: Run) -> dict[str, Any]:
         "splits": splits,
         "edited": bool(splits) and not folder.has_own_results(),
         "card": _card(run),
+        "model": _model(run),
     }
+
+
+def _model(run: Run) -> dict[str, Any]:
+    """The kind of the model and the size that its card tells, as far as they are known."""
+    size = re.search(r" of ([\d,]+) parameters", _card(run))
+    found = {"kind": (run.recipe().get("model") or {}).get("kind")}
+    return found | ({"parameters": int(size[1].replace(",", ""))} if size else {})
 
 
 def _card(run: Run) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from jumok.examples.length import texts_of
 from jumok.examples.plain import Text
+from jumok.examples.relations import Related
 from jumok.train.loop import Evaluated, Event, Step
 
 MOST = 6
@@ -67,7 +68,11 @@ def answers(predictor: Any, examples: Sequence[Any]) -> list[Sample]:
 
 
 def _source(example: Any) -> str:
-    """The texts of an example without its answer."""
+    """The texts of an example without its answer; of a relation, its text and the two entities."""
+    if isinstance(example, Related):
+        return _short(
+            " · ".join([example.text, *(example.text[e.start : e.end] for e in (example.head, example.tail))])
+        )
     texts = texts_of(example)
     return _short(" · ".join(texts[:-1] if getattr(example, "gold", None) else texts))
 

@@ -1,5 +1,6 @@
 """Loss curves: a healthy one has no findings, and what is wrong with another is found, with likely causes."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -44,6 +45,13 @@ class TestSummary:
             " the model uses the context. On dev it is 3.20, and 40.0 % of the masked tokens are predicted correctly."
             " 81.5 % of the pairs are classified correctly; the majority class has 52.0 %."
         )
+
+    def test_its_numbers_are_told_apart_from_its_words(self) -> None:
+        facts = examined([*run(HEALTHY, noise=0), evaluated(4000, 3.2, pairs=81.5)])["curve.summary"].facts
+        assert (facts["last"], facts["steps"], facts["window"], facts["name"]) == (4000, 4000, 100, "masked loss")
+        assert (round(facts["first"], 2), round(facts["end"], 2)) == (8.98, 3.0)
+        assert facts["dev"]["masked_loss"] == 3.2
+        assert json.loads(json.dumps(facts)) == facts
 
     def test_without_pairs_the_loss_is_the_masked_loss(self) -> None:
         found = examined(run(HEALTHY, pairs=None, noise=0))
@@ -257,6 +265,8 @@ class TestTrouble:
         assert (found.severity, found.count, len(found.examples)) == (severity, n, min(n, 5))
         assert found.examples[0].startswith("step 1,235  9.00, usually 3.")
         assert found.examples[0].endswith("; gradient norm 25")
+        first = found.facts["spikes"][0]
+        assert (first["step"], first["loss"], first["norm"], found.facts["n"]) == (1235, 9.0, 25.0, n)
 
     def test_a_leap_that_stays_is_one_spike(self) -> None:
         assert examined(run(lambda t: 3.0 if t < 0.5 else 8.0))["curve.spikes"].count == 1

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -200,5 +201,6 @@ def test_results(runs) -> None:
     server = Server(Models([runs("translation").folder], None, queue), ROUTES)
     found = TestClient(server, base_url="http://localhost").get("/api/runs/translation/results").json()
     assert found["splits"] == json.loads((runs("translation").folder / "scores.json").read_text())
-    assert found["card"]
+    size = re.search(r" of ([\d,]+) parameters", found["card"])
+    assert found["model"] == {"kind": "transformer", "parameters": int(size[1].replace(",", ""))}
     queue.close()

@@ -5,7 +5,9 @@ from dataclasses import dataclass
 from jumok.examples.labelled import Labelled
 from jumok.examples.pairs import Pair
 from jumok.examples.plain import Text
+from jumok.examples.relations import Related
 from jumok.tasks.protocol import Failure
+from jumok.text.span import Span
 from jumok.train.loop import Evaluated, Step
 from jumok.train.samples import LONGEST, MOST, Sample, Sampled, answers, chosen, with_samples
 
@@ -22,7 +24,8 @@ class Backwards:
 
     def predict(self, examples, **options):
         assert not options
-        return [Said(one.source[::-1]) if one.source else Failure("x", "empty") for one in examples]
+        texts = [getattr(one, "source", None) or getattr(one, "text", "") for one in examples]
+        return [Said(text[::-1]) if text else Failure("x", "empty") for text in texts]
 
 
 def step(n):
@@ -44,6 +47,11 @@ def test_what_can_be_shown_is_chosen():
     assert chosen([Text("one two three four five six seven"), Text("short")]) == [Text("one two three four five")]
     assert chosen([object()]) == []
     assert chosen(object()) == chosen(None) == []
+
+
+def test_a_relation_is_shown_with_its_two_entities():
+    one = Related("Ada knows Bo", Span(0, 3, "PERSON"), Span(10, 12, "PERSON"), "knows")
+    assert answers(Backwards(), [one])[0].source == "Ada knows Bo · Ada · Bo"
 
 
 def test_answers_have_source_and_gold_and_are_short():

@@ -135,13 +135,15 @@ function Header({ run, rooms, room }) {
 }
 
 function RunMenu({ run }) {
-  const about = (one) =>
-    one.source && one.target ? ` · ${languageName(one.source)} → ${languageName(one.target)}` : "";
+  const about = ({ source, target }) => {
+    if (!source || !target) return "";
+    return ` · ${languageName(source)}${target === source ? "" : ` → ${languageName(target)}`}`;
+  };
   return h(Menu, {
     label: t("shell.run"),
     class: "run",
     value: run?.name ?? "",
-    options: runs.known.map((one) => [one.name, one.name + about(one)]),
+    options: [...(run ? [] : [["", t("shell.choose")]]), ...runs.known.map((one) => [one.name, one.name + about(one)])],
     onPick: (name) => {
       go({
         ...Object.fromEntries(Object.keys(state).map((key) => [key, null])),

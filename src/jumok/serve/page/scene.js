@@ -27,6 +27,28 @@ export const paint = (name) => css(colour(name));
 export const mixed = (a, b, share) => a.map((from, i) => from + (b[i] - from) * share);
 
 const FONT = "system-ui, 'Noto Sans', 'Noto Sans KR', 'NanumGothic', sans-serif";
+const measure = document.createElement("canvas").getContext("2d");
+
+/** How wide a text is, in pixels. */
+export function widthOf(text, size) {
+  measure.font = `400 ${size}px ${FONT}`;
+  return measure.measureText(text).width;
+}
+
+/** A text that is no wider than this. */
+export function cutTo(text, width, size) {
+  if (widthOf(text, size) <= width) return text;
+  const letters = [...text];
+  while (letters.length > 1 && widthOf(`${letters.join("")}…`, size) > width) letters.pop();
+  return `${letters.join("")}…`;
+}
+
+/** How wide a picture in a panel can be. */
+export function roomIn() {
+  const main = document.getElementById("main");
+  const phone = matchMedia("(max-width: 44rem)").matches;
+  return (main?.clientWidth ?? 1200) - (phone ? 66 : 92);
+}
 
 /** The colour of a cell's value. */
 function shades({ signed }) {

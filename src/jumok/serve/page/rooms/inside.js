@@ -87,7 +87,13 @@ function Text({ run }) {
   );
 }
 
+let reached = ""; // the tab that was scrolled to, where they are wider than the page
+
 function Tabs({ tabs, tab }) {
+  if (reached !== tab) {
+    reached = tab;
+    setTimeout(() => document.getElementById(`inside-${tab}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+  }
   const move = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!by) return;

@@ -2,7 +2,7 @@
 
 import { go } from "../store.js";
 import { h } from "../view.js";
-import { t } from "../words.js";
+import { languageName, number, t } from "../words.js";
 import { Against, Choose } from "./results/compare.js";
 import { Confusion } from "./results/confusion.js";
 import { resultsOf, splitsOf } from "./results/data.js";
@@ -38,7 +38,7 @@ function view(run, state) {
         "div",
         { class: "about-run" },
         h("h1", {}, t("results.title")),
-        found.value.card && h("p", { class: "muted small", lang: "en" }, found.value.card),
+        h(About, { run, results: found.value }),
       ),
       h(Export, shared),
     ),
@@ -51,6 +51,19 @@ function view(run, state) {
     h("div", { class: "pictures" }, h(Lengths, shared), h(Confusion, shared), h(Reliability, shared)),
     h(Signatures, shared),
   ];
+}
+
+/** The model in a sentence; a kind or task that the page has no words for keeps those of the model card. */
+function About({ run, results }) {
+  const { kind, parameters } = results.model ?? {};
+  const chats = run.source && run.source === run.target;
+  const task = chats ? "chat" : run.predicts === "number" ? "number" : run.task;
+  const [model, does] = [`results.model.${kind}`, `results.does.${task}`];
+  if (!parameters || t(model) === model || t(does) === does)
+    return results.card && h("p", { class: "muted small", lang: "en" }, results.card);
+  const languages = { source: languageName(run.source ?? "und"), target: languageName(run.target ?? "und") };
+  const n = number(parameters, 0);
+  return h("p", { class: "muted small" }, t("results.about", { model: t(model), n, does: t(does, languages) }));
 }
 
 function Splits({ splits, split }) {

@@ -4,6 +4,7 @@ import { h } from "../view.js";
 import { t } from "../words.js";
 import { Compare, others } from "./training/compare.js";
 import { Curves } from "./training/curves.js";
+import { Findings } from "./training/findings.js";
 import { follow } from "./training/log.js";
 import { Samples } from "./training/samples.js";
 import { Status } from "./training/status.js";
@@ -29,40 +30,6 @@ function view(run, known) {
     log.facts.last && h(Findings, { findings: log.findings }),
     log.facts.last && h(Compare, { run, known, chosen }),
   ];
-}
-
-/** What the doctor says of the curve, in its own words. */
-function Findings({ findings }) {
-  if (!findings.length) return null;
-  return h(
-    "section",
-    { class: "panel stack tight findings", "aria-labelledby": "findings-title" },
-    h("h2", { id: "findings-title" }, t("training.findings")),
-    h(
-      "ul",
-      { class: "plain stack tight" },
-      findings.map((one) =>
-        h(
-          "li",
-          { key: one.code, class: `is-${one.severity}` },
-          h(
-            "strong",
-            {},
-            h("span", { class: "severity" }, t(`training.severity.${one.severity}`)),
-            " ",
-            t(`training.finding.${one.code}`),
-          ),
-          h("p", { lang: "en" }, one.message),
-          one.examples.length > 0 &&
-            h(
-              "ul",
-              { class: "plain small muted mono", lang: "en" },
-              one.examples.map((text) => h("li", {}, text)),
-            ),
-        ),
-      ),
-    ),
-  );
 }
 
 /** A run that the link names and that is not there yet: `jumok demo` opens the page before it has read its data. */

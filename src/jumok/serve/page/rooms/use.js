@@ -29,7 +29,7 @@ document.head.append(style);
 function view(run) {
   const part = PARTS[run.task]?.(run);
   if (!part) return h("p", { class: "empty" }, t("use.unknown", { task: run.task ?? "" }));
-  const name = part === Chat ? "chat" : run.task;
+  const name = part === Chat ? "chat" : run.predicts === "number" ? "number" : run.task;
   return [h("h1", {}, t(`use.heading.${name}`)), h(part, { run })];
 }
 

@@ -8,6 +8,7 @@ import { packed } from "./data.js";
 import { Large } from "./large.js";
 import { Pending } from "./pending.js";
 
+const LEADS = { cross: "cross", pool: "pool" }; // what a map shows; the others look at their own text
 let looking = null; // the head under the pointer
 
 export function Attention({ run, text }) {
@@ -19,7 +20,7 @@ export function Attention({ run, text }) {
   const locked = lockedOf(map);
   const seen = looking?.map === map.name ? looking : locked;
   return [
-    h("p", { class: "note" }, t("inside.not_a_cause")),
+    h("p", { class: "lead" }, t(`inside.lead.${LEADS[map.name] ?? "self"}`), " ", t("inside.not_a_cause")),
     head.maps.length > 1 && h(Maps, { maps: head.maps, map }),
     h(
       "div",
@@ -100,6 +101,7 @@ function Grid({ map, body, locked }) {
   return h(
     "div",
     { class: "grid-scroll scroll" },
+    h("p", { class: "small muted" }, t("inside.grid_hint")),
     h(
       "table",
       { class: "grid", role: "grid", "aria-label": t("inside.grid"), onKeydown: move, onMouseleave: () => look(null) },

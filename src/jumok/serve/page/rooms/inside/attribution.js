@@ -2,11 +2,11 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { number, t } from "../../words.js";
+import { fixed, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
-import { colour, mixed, paint, Picture } from "../../scene.js";
+import { colour, cutTo, mixed, paint, Picture, roomIn, widthOf } from "../../scene.js";
 
 const METHODS = ["occlusion", "gradient", "integrated"];
 
@@ -17,7 +17,7 @@ export function Attribution({ run, text }) {
   if (state.label) body.label = state.label;
   const found = asked(run, "attribution", body);
   return [
-    h("p", { class: "note" }, t("inside.not_a_cause"), " ", t(`inside.method.${method}.about`)),
+    h("p", { class: "lead" }, t("inside.lead.attribution"), " ", t(`inside.method.${method}.about`)),
     h(
       "div",
       { class: "line", role: "radiogroup", "aria-label": t("inside.method") },
@@ -89,10 +89,10 @@ function Shares({ run, found, method }) {
       h(
         "p",
         { class: "small muted" },
-        t("inside.log_prob", { value: number(found.value, 3) }),
+        t("inside.log_prob", { value: fixed(found.value, 3) }),
         found.gap !== null &&
           found.gap !== undefined &&
-          ` ${t("inside.gap", { gap: number(found.gap, 4), from: number(found.baseline, 3) })}`,
+          ` ${t("inside.gap", { gap: fixed(found.gap, 4), from: fixed(found.baseline, 3) })}`,
       ),
       h(
         "details",
@@ -105,7 +105,7 @@ function Shares({ run, found, method }) {
             "tbody",
             {},
             words.map((word, i) =>
-              h("tr", { key: i }, h("td", {}, word), h("td", { class: "number" }, number(source[i], 3))),
+              h("tr", { key: i }, h("td", {}, word), h("td", { class: "number" }, fixed(source[i], 3))),
             ),
           ),
         ),
@@ -122,7 +122,7 @@ function Word({ word, value, most }) {
       "span",
       {
         class: value < 0 && share > 0.05 ? "share minus" : "share",
-        title: number(value, 3),
+        title: fixed(value, 3),
         style: { "background-color": `rgb(${back.map(Math.round).join(" ")})` },
       },
       word,
@@ -159,8 +159,8 @@ function Outputs({ found, run }) {
 
 function barScene(items, most) {
   const line = 24;
-  const width = Math.max(Math.min((document.getElementById("main")?.clientWidth ?? 680) - 80, 680), 240);
-  const label = Math.min(14 + 8 * Math.max(...items.map(([word]) => word.length), 1), width / 3);
+  const width = Math.max(Math.min(roomIn(), 680), 240);
+  const label = Math.min(14 + Math.max(...items.map(([word]) => widthOf(word, 13)), 1), width / 3);
   const room = width - label - 56; // between the words and the numbers
   const below = Math.max(...items.map(([, value]) => -value), 0) / most;
   const above = Math.max(...items.map(([, value]) => value), 0) / most;
@@ -170,7 +170,7 @@ function barScene(items, most) {
     width,
     height: items.length * line + 16,
     shapes: items.flatMap(([word, value], i) => [
-      { kind: "text", x: 8, y: 8 + (i + 0.5) * line, text: word, size: 13, fill: paint("ink") },
+      { kind: "text", x: 0, y: 8 + (i + 0.5) * line, text: cutTo(word, label - 8, 13), size: 13, fill: paint("ink") },
       {
         kind: "rect",
         x: zero + Math.min((unit * value) / most, 0),
@@ -181,9 +181,9 @@ function barScene(items, most) {
       },
       {
         kind: "text",
-        x: width - 8,
+        x: width,
         y: 8 + (i + 0.5) * line,
-        text: number(value, 3),
+        text: fixed(value, 3),
         size: 12,
         anchor: "end",
         fill: paint("muted"),

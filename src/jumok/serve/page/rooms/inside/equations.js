@@ -10,7 +10,9 @@ const row = (...parts) => h("mrow", {}, ...parts);
 const frac = (a, b) => h("mfrac", {}, a, b);
 // Not msqrt: without a mathematical font, browsers leave its sign out.
 const root = (a) => row(mo("√"), h("mrow", { class: "radicand" }, a));
-const of = (name, ...inside) => row(mi(name), mo("("), ...inside, mo(")"));
+const low = (x) => h("mo", { stretchy: "false" }, x);
+const of = (name, ...inside) => row(mi(name), low("("), ...inside, low(")"));
+const around = (name, ...inside) => row(mi(name), mo("("), ...inside, mo(")"));
 
 const linear = (gate) => [
   sub("W", gate),
@@ -29,7 +31,7 @@ const EQUATIONS = {
     row(
       of("Attention", mi("Q"), mo(","), mi("K"), mo(","), mi("V")),
       mo("="),
-      of("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), root(sub("d", "k")))),
+      around("softmax", frac(row(mi("Q"), h("msup", {}, mi("K"), mi("T"))), root(sub("d", "k")))),
       mi("V"),
     ),
   ],
@@ -64,22 +66,22 @@ const EQUATIONS = {
         mo("+"),
         mi("r"),
         mo("⊙"),
-        mo("("),
+        low("("),
         sub("U", "n"),
         before("h"),
         mo("+"),
         sub("b", "n"),
-        mo(")"),
+        low(")"),
       ),
     ),
     row(
       sub("h", "t"),
       mo("="),
-      mo("("),
+      low("("),
       h("mn", {}, "1"),
       mo("−"),
       mi("z"),
-      mo(")"),
+      low(")"),
       mo("⊙"),
       mi("n"),
       mo("+"),
@@ -100,7 +102,7 @@ const EQUATIONS = {
 export function Equation({ name }) {
   return h(
     "figure",
-    { class: "equation" },
+    { class: "equation", tabindex: "0", role: "group", "aria-label": t("inside.equation") },
     EQUATIONS[name]().map((one, i) => h("math", { key: i, display: "block" }, one)),
     h("figcaption", { class: "small muted" }, t(`inside.paper.${name}`)),
   );

@@ -4,11 +4,12 @@ import { go, state } from "../../store.js";
 import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 import { Save } from "../../save.js";
-import { Picture } from "../../scene.js";
+import { Picture, roomIn } from "../../scene.js";
 import { packed } from "./data.js";
 import { arranged, layout, linesScene, matrixScene } from "./matrix.js";
 import { Pending } from "./pending.js";
 
+export const gridWidth = (map) => (map.heads + 2) * 46 + 60; // of the thumbnails, and the space between
 const LINES = 48; // tokens up to which lines can be told apart
 
 /** `rough` is the head as its thumbnail has it: shown until its weights are here, which are fetched once it is locked. */
@@ -24,7 +25,8 @@ export function Large({ run, text, sides: known, map, seen, name, isLocked, roug
   const threshold = Number(state.threshold ?? 0);
   const sides = full ? [known[map.rows], known[map.columns]] : [];
   const shownAs = full ? arranged(full, ...sides, how) : roughly(rough);
-  const room = Math.max(Math.min(document.getElementById("main")?.clientWidth - 80 || 640, 760), 260);
+  const beside = map.layers * map.heads > 1 && roomIn() > 640 ? gridWidth(map) : 0;
+  const room = Math.max(Math.min(roomIn() - beside, 760), 240);
   const [row, column] = [Number(state.row ?? -1), Number(state.column ?? -1)];
   const lines = state.view === "lines" && Math.max(shownAs.rows.labels.length, shownAs.columns.labels.length) <= LINES;
   const scene = (lines ? linesScene : matrixScene)(shownAs, { room, row, column, threshold });
@@ -54,7 +56,7 @@ export function Large({ run, text, sides: known, map, seen, name, isLocked, roug
         ...(lines ? {} : pointed(shownAs, room)),
       }),
     ),
-    h(Said, { shownAs, row, column, axes: t(map.rows === map.columns ? "inside.axes.self" : "inside.axes.cross") }),
+    (!lines || row >= 0) && h(Said, { shownAs, row, column }),
   );
 }
 
@@ -125,7 +127,7 @@ function Controls({ shownAs, how, threshold, lines }) {
     few && choice("view", ["matrix", "lines"], lines ? "lines" : "matrix"),
     h(
       "label",
-      { class: "check" },
+      { class: "check small" },
       h("input", {
         type: "checkbox",
         checked: how.special,
@@ -157,11 +159,11 @@ function Controls({ shownAs, how, threshold, lines }) {
 }
 
 /** What the chosen cell says, and the chosen row as a table: what a reader of the screen gets of the picture. */
-function Said({ shownAs, row, column, axes }) {
+function Said({ shownAs, row, column }) {
   const { rows, columns, values } = shownAs;
   const m = columns.labels.length;
   if (!(row >= 0 && row < rows.labels.length))
-    return h("p", { class: "small muted", "aria-live": "polite" }, axes, " ", t("inside.choose_cell"));
+    return h("p", { class: "small muted", "aria-live": "polite" }, t("inside.choose_cell"));
   const cell =
     column >= 0 &&
     column < m &&

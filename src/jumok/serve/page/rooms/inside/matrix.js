@@ -1,10 +1,11 @@
 // One head: its weights by token or word, as a matrix or as lines.
 
 import { units } from "./data.js";
-import { paint } from "../../scene.js";
+import { cutTo, paint, widthOf } from "../../scene.js";
 
 const LABEL = 12;
-const LONGEST = 14; // characters of a label
+const SMALLEST = 8; // of a cell whose row and column have names
+const LONGEST = 96; // of a label, in pixels
 
 /** The values of a head as shown: rows and columns merged into words, special tokens left out. */
 export function arranged({ values, size, peak }, rowSide, columnSide, how) {
@@ -24,16 +25,18 @@ export function arranged({ values, size, peak }, rowSide, columnSide, how) {
   return { rows, columns, values: found, taken: taken / (rows.groups.length || 1) };
 }
 
-const cut = (label) => ([...label].length > LONGEST ? `${[...label].slice(0, LONGEST - 1).join("")}…` : label);
+const cut = (label, size = LABEL) => cutTo(label, LONGEST, size);
+const widest = (labels, size) => Math.max(...labels.map((label) => widthOf(cut(label, size), size)), 1);
 
 /** Where the cells are: the larger the fewer. */
 export function layout({ rows, columns }, room) {
   const most = Math.max(columns.labels.length, 1);
-  const margin = Math.min(7 * Math.max(...rows.labels.map((label) => cut(label).length + 1), 1) + 12, room * 0.3);
-  const size = Math.max(Math.min(Math.floor((room - margin - 8) / most), 40), 1);
-  const named = size >= 9;
-  const top = named ? 7 * Math.max(...columns.labels.map((label) => cut(label).length), 1) + 14 : 8;
-  return { size, left: named ? margin : 8, top, named };
+  const fit = (left) => Math.max(Math.min(Math.floor((room - left - 2) / most), 46), 1);
+  const left = Math.min(widest(rows.labels, LABEL) + 10, room * 0.3);
+  const size = fit(left);
+  if (size < SMALLEST) return { size: fit(2), left: 2, top: 2, letter: 0 };
+  const letter = Math.min(LABEL, size);
+  return { size, left, top: widest(columns.labels, letter) + 12, letter };
 }
 
 /** The matrix as a scene; `row` and `column` are marked. */
@@ -53,14 +56,14 @@ export function matrixScene(shownAs, { room, row, column, threshold }) {
     h: n * at.size + 1,
     stroke: paint("line"),
   });
-  if (at.named) {
+  if (at.letter) {
     rows.labels.forEach((label, i) =>
       shapes.push({
         kind: "text",
         x: at.left - 6,
         y: at.top + (i + 0.5) * at.size,
-        text: cut(label),
-        size: LABEL,
+        text: cut(label, at.letter),
+        size: at.letter,
         anchor: "end",
         fill: i === row ? accent : ink,
         bold: i === row,
@@ -71,8 +74,8 @@ export function matrixScene(shownAs, { room, row, column, threshold }) {
         kind: "text",
         x: at.left + (i + 0.5) * at.size,
         y: at.top - 6,
-        text: cut(label),
-        size: LABEL,
+        text: cut(label, at.letter),
+        size: at.letter,
         turn: -90,
         fill: i === column ? accent : muted,
         bold: i === column,
@@ -83,15 +86,16 @@ export function matrixScene(shownAs, { room, row, column, threshold }) {
     shapes.push({ kind: "rect", x: at.left, y: at.top + row * at.size, w: m * at.size, h: at.size, stroke: accent });
   if (column >= 0 && column < m)
     shapes.push({ kind: "rect", x: at.left + column * at.size, y: at.top, w: at.size, h: n * at.size, stroke: accent });
-  return { width: at.left + m * at.size + 8, height: at.top + n * at.size + 8, shapes };
+  return { width: at.left + m * at.size + 2, height: at.top + n * at.size + 2, shapes };
 }
 
 /** Rows on the left, columns on the right, a line for each weight over the threshold; only those of `row` if there is one. */
 export function linesScene(shownAs, { room, row, threshold }) {
   const { rows, columns, values } = shownAs;
   const step = 24;
+  const sides = [rows, columns].map((side) => Math.max(...side.labels.map((label) => widthOf(cut(label, 14), 14)), 1) + 4);
   const width = Math.min(room, 560);
-  const [left, right] = [width * 0.34, width * 0.66];
+  const [left, right] = [sides[0], width - sides[1]];
   const [ink, heat, accent] = [paint("ink"), paint("heat"), paint("accent")];
   const [n, m] = [rows.labels.length, columns.labels.length];
   const y = (i) => 16 + i * step;
@@ -116,7 +120,7 @@ export function linesScene(shownAs, { room, row, threshold }) {
       kind: "text",
       x: left,
       y: y(i),
-      text: cut(label),
+      text: cut(label, 14),
       size: 14,
       anchor: "end",
       fill: i === row ? accent : ink,
@@ -124,7 +128,7 @@ export function linesScene(shownAs, { room, row, threshold }) {
     }),
   );
   columns.labels.forEach((label, i) =>
-    shapes.push({ kind: "text", x: right, y: y(i), text: cut(label), size: 14, fill: ink }),
+    shapes.push({ kind: "text", x: right, y: y(i), text: cut(label, 14), size: 14, fill: ink }),
   );
   return { width, height: 32 + (Math.max(n, m) - 1) * step, shapes };
 }

@@ -9,7 +9,7 @@ export function Pending({ found }) {
   return h(
     "div",
     { class: "note error line", role: "alert" },
-    h("span", {}, found.problem.what, " ", found.problem.hint),
+    h("span", { lang: "en" }, found.problem.what, " ", found.problem.hint),
     h("button", { type: "button", onClick: retry }, t("inside.again")),
   );
 }

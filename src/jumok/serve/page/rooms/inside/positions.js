@@ -5,24 +5,25 @@ import { t } from "../../words.js";
 import { packed } from "./data.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
-import { paint, Picture } from "../../scene.js";
+import { paint, Picture, roomIn, widthOf } from "../../scene.js";
 
 export function Positions({ run }) {
   const found = packed(run, "positions", undefined);
   if (!found.value) return h(Pending, { found });
   const { head, body } = found.value;
   const [rows, columns] = head.size;
-  const size = Math.max(1, Math.min(6, Math.floor(960 / columns)));
+  const left = 8 + widthOf(String(rows - 1), 12);
+  const size = Math.max(1, Math.min(6, Math.floor((4 * (roomIn() - left)) / columns) / 4));
   const values = Float32Array.from(body, (value) => (value - 128) / 127);
   const scene = {
-    width: columns * size + 60,
+    width: columns * size + left,
     height: rows * size + 40,
     shapes: [
-      { kind: "cells", x: 48, y: 8, rows, columns, size, values, signed: true },
-      { kind: "text", x: 40, y: 14, text: "0", size: 12, anchor: "end", fill: paint("muted") },
+      { kind: "cells", x: left, y: 8, rows, columns, size, values, signed: true },
+      { kind: "text", x: left - 8, y: 14, text: "0", size: 12, anchor: "end", fill: paint("muted") },
       {
         kind: "text",
-        x: 40,
+        x: left - 8,
         y: rows * size + 2,
         text: String(rows - 1),
         size: 12,
@@ -31,9 +32,9 @@ export function Positions({ run }) {
       },
       {
         kind: "text",
-        x: 48,
+        x: left,
         y: rows * size + 24,
-        text: t("inside.dimensions", { n: columns }),
+        text: t("inside.positions.axes", { n: columns }),
         size: 12,
         fill: paint("muted"),
       },
@@ -47,7 +48,7 @@ export function Positions({ run }) {
       ),
     ]);
   return [
-    h("p", {}, t(`inside.positions.${head.kind}`)),
+    h("p", { class: "lead" }, t("inside.lead.positions"), " ", t(`inside.positions.${head.kind}`)),
     h(
       "section",
       { class: "panel stack tight" },
@@ -61,6 +62,12 @@ export function Positions({ run }) {
         "div",
         { class: "scroll" },
         h(Picture, { key: "positions", scene, label: t("inside.positions.picture", { n: rows, m: columns }) }),
+      ),
+      h(
+        "p",
+        { class: "small muted legend" },
+        h("span", { class: "against" }, t("inside.positions.below")),
+        h("span", { class: "for" }, t("inside.positions.above")),
       ),
     ),
   ];

@@ -7,7 +7,7 @@ import { asked, shown } from "./data.js";
 import { Equation } from "./equations.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
-import { paint, Picture } from "../../scene.js";
+import { cutTo, paint, Picture, roomIn, widthOf } from "../../scene.js";
 
 export function Steps({ run, text, parts }) {
   const names = Object.keys(parts.steps);
@@ -30,7 +30,9 @@ export function Steps({ run, text, parts }) {
         [...Array(n).keys()].map((i) => h("option", { key: i, value: String(i) }, i + 1)),
       ),
     );
+  const kind = cells ? "cells" : part === "additive" ? "additive" : "attention";
   return [
+    h("p", { class: "lead" }, t(`inside.lead.steps.${kind}`)),
     h(
       "div",
       { class: "line controls" },
@@ -105,7 +107,7 @@ function Head({ run, part, row, found }) {
     h(
       "div",
       { class: "line spread" },
-      h("p", { class: "small muted" }, t("inside.how")),
+      h("h2", {}, t(`inside.part.${part}`)),
       h(Save, { name: `${run.name} ${part} ${row}`, scene: () => weightScene(order, found), rows: table }),
     ),
     (!additive || found.sides.target) && h(Rows, { side: rows, row }),
@@ -132,7 +134,7 @@ function Head({ run, part, row, found }) {
             h("th", {}, t("inside.token")),
             h("th", { class: "number" }, additive ? "e" : "q·k"),
             !additive && h("th", { class: "number" }, `÷ √${found.width}`),
-            h("th", { class: "number" }, "softmax"),
+            h("th", { class: "number weight" }, "softmax"),
             h("th", {}, additive ? "U h" : "k"),
             h("th", {}, additive ? "h" : "v"),
           ),
@@ -158,15 +160,16 @@ function Head({ run, part, row, found }) {
     h(
       "dl",
       { class: "numbers" },
-      h("dt", { class: additive ? "" : "word" }, additive ? "c" : t("inside.sum")),
+      h("dt", {}, additive ? "c" : "Σ softmax·v"),
       h("dd", {}, vector(found.context)),
     ),
   );
 }
 
-/** A weight as a number on a bar. */
+/** A weight as a number beside a bar. */
 function Weight({ value }) {
-  return [h("span", { class: "fill", style: { width: `${100 * value}%` } }), h("strong", {}, fixed(value, 3))];
+  const bar = h("span", { class: "track", "aria-hidden": "true" }, h("span", { style: { width: `${100 * value}%` } }));
+  return [h("strong", {}, fixed(value, 3)), bar];
 }
 
 function weightScene(order, found) {
@@ -194,17 +197,18 @@ function Cell({ run, part, row, found }) {
   const side = found.sides[found.columns];
   const labels = found.order.map((i) => shown(side.tokens[i] ?? "▸"));
   const names = Object.keys(found.means);
-  const size = Math.max(Math.min(Math.floor(640 / labels.length), 34), 12);
+  const size = Math.max(Math.min(Math.floor((Math.min(roomIn(), 700) - 32) / labels.length), 34), 12);
+  const top = Math.max(...labels.map((label) => widthOf(cutTo(label, 90, 12), 12))) + 12;
   const most = Math.max(...names.flatMap((name) => found.means[name]), 1e-9);
   const at = Math.min(row, labels.length - 1);
   const scene = {
-    width: 40 + labels.length * size + 8,
-    height: 90 + names.length * size + 8,
+    width: 26 + labels.length * size + 2,
+    height: top + names.length * size + 2,
     shapes: [
       {
         kind: "cells",
-        x: 40,
-        y: 90,
+        x: 26,
+        y: top,
         rows: names.length,
         columns: labels.length,
         size,
@@ -215,8 +219,8 @@ function Cell({ run, part, row, found }) {
       },
       ...names.map((name, i) => ({
         kind: "text",
-        x: 32,
-        y: 90 + (i + 0.5) * size,
+        x: 18,
+        y: top + (i + 0.5) * size,
         text: name,
         size: 14,
         anchor: "end",
@@ -224,30 +228,35 @@ function Cell({ run, part, row, found }) {
       })),
       ...labels.map((label, i) => ({
         kind: "text",
-        x: 40 + (i + 0.5) * size,
-        y: 84,
-        text: label.slice(0, 12),
+        x: 26 + (i + 0.5) * size,
+        y: top - 6,
+        text: cutTo(label, 90, 12),
         size: 12,
         turn: -90,
         fill: paint(i === at ? "accent" : "muted"),
         bold: i === at,
       })),
-      { kind: "rect", x: 40 + at * size, y: 90, w: size, h: names.length * size, stroke: paint("accent") },
+      { kind: "rect", x: 26 + at * size, y: top, w: size, h: names.length * size, stroke: paint("accent") },
     ],
   };
   const rows = () => [["", ...labels], ...names.map((name) => [name, ...found.means[name]])];
   return h(
     "section",
     { class: "panel stack" },
+    h(
+      "div",
+      { class: "line spread" },
+      h("h2", {}, t(`inside.part.${part}`)),
+      h(Save, { name: `${run.name} ${part}`, scene: () => scene, rows }),
+    ),
     h(Rows, { side: { tokens: found.order.map((i) => side.tokens[i] ?? "▸") }, row: at }),
     h(Equation, { name: found.cell }),
-    h("p", { class: "small muted" }, t("inside.gates")),
+    h("p", { class: "small muted" }, t(`inside.gates.${found.cell}`), " ", t("inside.gates")),
     h("div", { class: "scroll" }, h(Picture, { key: "gates", scene, label: t("inside.gates") })),
     h(
       "dl",
       { class: "numbers" },
       names.map((name) => [h("dt", { key: `${name}t` }, name), h("dd", { key: name }, vector(found.parts[name][at]))]),
     ),
-    h(Save, { name: `${run.name} ${part}`, scene: () => scene, rows }),
   );
 }

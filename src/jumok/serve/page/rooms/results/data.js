@@ -65,7 +65,7 @@ export function written(value, name, { sign = false } = {}) {
 export const interval = ({ low, high }, name, options) =>
   `${written(low, name, options)} – ${written(high, name, options)}`;
 export const count = (n) => number(n, 0);
-export const percent = (share, digits = 0) => `${number(100 * share, digits)} %`;
+export const percent = (share, digits = 0) => `${number(100 * share, digits)}%`;
 
 /** Lengths of a bucket: "≤ 10", "11–20", "51+". */
 export function lengths(name) {

@@ -84,7 +84,7 @@ function Table({ result, metric, names, title, first = t("results.metric"), abou
           h("th", { scope: "col" }, first),
           h("th", { scope: "col", class: "number" }, t("results.score")),
           h("th", { scope: "col" }, h(Ends, { scale })),
-          h("th", { scope: "col", class: "number n" }, "n"),
+          h("th", { scope: "col", class: "number n" }, t("results.n")),
         ),
       ),
       h(

@@ -30,31 +30,43 @@ export function Compare({ run, known, chosen }) {
     const next = on ? [...names, name] : names.filter((one) => one !== name);
     go({ with: next.map(encodeURIComponent).join(",") });
   };
-  const alike = [...rest.filter((one) => one.task === run.task), ...rest.filter((one) => one.task !== run.task)];
+  const [same, strange] = [true, false].map((alike) => rest.filter((one) => (one.task === run.task) === alike));
+  const boxes = (some) => h(Boxes, { some, names, pick });
   return h(
     "section",
     { class: "panel stack tight compare", "aria-labelledby": "compare-title" },
     h("h2", { id: "compare-title" }, t("training.compare")),
-    h(
-      "div",
-      { class: "line others", role: "group", "aria-labelledby": "compare-title" },
-      alike.map((one) => {
-        const n = names.indexOf(one.name);
-        return h(
-          "label",
-          { key: one.name, class: "check" },
-          h("input", {
-            type: "checkbox",
-            checked: n >= 0,
-            disabled: n < 0 && names.length >= MOST - 1,
-            onChange: (event) => pick(one.name, event.target.checked),
-          }),
-          h("span", {}, one.name),
-          n >= 0 && h("span", { class: "key", style: { "--colour": `var(--${colourOf(n + 1)})` } }),
-        );
-      }),
-    ),
+    same.length > 0 && boxes(same),
+    strange.length > 0 &&
+      h(
+        "details",
+        { open: strange.some((one) => names.includes(one.name)) || !same.length },
+        h("summary", {}, t("training.compare.others", { n: strange.length })),
+        boxes(strange),
+      ),
     names.length > 0 && h(Differences, { names: [run.name, ...names] }),
+  );
+}
+
+function Boxes({ some, names, pick }) {
+  return h(
+    "div",
+    { class: "line others", role: "group", "aria-labelledby": "compare-title" },
+    some.map((one) => {
+      const n = names.indexOf(one.name);
+      return h(
+        "label",
+        { key: one.name, class: "check" },
+        h("input", {
+          type: "checkbox",
+          checked: n >= 0,
+          disabled: n < 0 && names.length >= MOST - 1,
+          onChange: (event) => pick(one.name, event.target.checked),
+        }),
+        h("span", {}, one.name),
+        n >= 0 && h("span", { class: "key", style: { "--colour": `var(--${colourOf(n + 1)})` } }),
+      );
+    }),
   );
 }
 

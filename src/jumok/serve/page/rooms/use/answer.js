@@ -20,28 +20,15 @@ export function Answer({ run }) {
   const output = ready ? found.answer : null;
   const best = output?.answers?.[0];
   return [
-    h(Box, { name: "question", label: t("use.answer.question"), rows: "2" }),
-    h(Box, { name: "text", label: t("use.answer.context"), large: false }),
+    h(Box, { name: "question", label: t("use.answer.question"), placeholder: t("use.answer.ask"), rows: "2" }),
+    h(Box, { name: "text", label: t("use.answer.context"), placeholder: t("use.answer.paste"), rows: "4" }),
     h(
       "section",
       { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
       !output && h("p", { class: "muted" }, t("use.answer.empty")),
       best && h("p", { class: "answer", dir: "auto" }, best.text || t("use.answer.none")),
       best?.text && !found.waiting && h(Marked, { text: context, spans: [best], label: () => "" }),
-      output?.answers?.length > 1 &&
-        h(
-          "ol",
-          { class: "small" },
-          output.answers.map((one, i) =>
-            h(
-              "li",
-              { key: i, dir: "auto" },
-              one.text || t("use.answer.none"),
-              " ",
-              h("span", { class: "muted number" }, percent(one.score)),
-            ),
-          ),
-        ),
+      output?.answers?.length > 1 && h(Others, { answers: output.answers }),
       h(Remarks, { desk: found, output }),
       output &&
         h(
@@ -53,6 +40,36 @@ export function Answer({ run }) {
     ),
     h(Files, { run, options: {} }),
   ];
+}
+
+/** The best answers and how sure the model is of each. */
+function Others({ answers }) {
+  return h(
+    "table",
+    { class: "found" },
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        h("th", { scope: "col" }, t("use.answer.best")),
+        h("th", { scope: "col", class: "number" }, t("use.spans.sure")),
+      ),
+    ),
+    h(
+      "tbody",
+      {},
+      answers.map((one, i) =>
+        h(
+          "tr",
+          { key: i },
+          h("td", { dir: "auto" }, one.text || t("use.answer.none")),
+          h("td", { class: "number" }, percent(one.score)),
+        ),
+      ),
+    ),
+  );
 }
 
 export function Choose({ run }) {
@@ -69,7 +86,7 @@ export function Choose({ run }) {
   );
   const output = ready ? found.answer : null;
   return [
-    h(Box, { name: "text", label: t("use.choose.context") }),
+    h(Box, { name: "text", label: t("use.choose.context"), placeholder: t("use.choose.begin"), rows: "2" }),
     h(Box, { name: "endings", label: t("use.choose.endings"), placeholder: t("use.choose.placeholder") }),
     h(
       "section",

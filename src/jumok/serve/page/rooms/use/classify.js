@@ -44,11 +44,11 @@ export function Classify({ run }) {
 }
 
 function Answer({ run, output }) {
-  if (run.predicts === "number") return h("p", { class: "answer number" }, number(output.value, 4));
+  if (run.predicts === "number") return h("p", { class: "answer number" }, number(output.value, 2));
   const said = new Set(run.predicts === "labels" ? output.text.split(run.separator) : [output.text]);
   const rows = Object.entries(output.probabilities).sort((a, b) => b[1] - a[1]);
   return [
-    h("p", { class: "answer", dir: "auto" }, output.text || t("use.classify.no_label")),
+    h("p", { class: "answer", dir: "auto" }, [...said].filter(Boolean).join(" · ") || t("use.classify.no_label")),
     h(Bars, { rows, chosen: (label) => said.has(label) }),
   ];
 }
@@ -58,7 +58,7 @@ function Deciding({ run, example, output }) {
   const words = ["text", "pair"].flatMap((side) =>
     [...(example[side] ?? "").matchAll(/\S+/g)].map((match) => ({ side, word: match[0], at: match.index })),
   );
-  if (words.length < 2) return null;
+  if (words.length < 2 || (run.predicts === "labels" && !output.text)) return null;
   if (words.length > WORDS) return h("p", { class: "small muted" }, t("use.classify.too_many_words", { n: WORDS }));
   const without = words.map(({ side, word, at }) => ({
     ...example,
@@ -70,7 +70,7 @@ function Deciding({ run, example, output }) {
     run.predicts === "number"
       ? one.value
       : run.predicts === "labels"
-        ? Math.max(...output.text.split(run.separator).map((label) => one.probabilities[label] ?? 0))
+        ? output.text.split(run.separator).reduce((sum, label) => sum + (one.probabilities[label] ?? 0), 0)
         : one.probabilities[output.text];
   const whole = value(output);
   const effects = found.answer.map((one) => (one.error ? 0 : whole - value(one)));
@@ -79,18 +79,21 @@ function Deciding({ run, example, output }) {
     "div",
     { class: "stack tight" },
     h("h3", {}, t("use.classify.deciding")),
-    h(
-      "p",
-      { class: "deciding as-is", dir: "auto" },
-      words.map(({ word }, i) => {
-        const share = Math.round((100 * Math.abs(effects[i])) / most);
-        const kind = share < 10 ? "" : effects[i] > 0 ? "for" : "against";
-        return [
-          h("span", { key: i, class: kind, style: { "--share": `${share}%` }, title: number(effects[i], 3) }, word),
-          " ",
-        ];
-      }),
+    ["text", "pair"].map(
+      (side) =>
+        example[side] &&
+        h(
+          "p",
+          { class: "deciding as-is", dir: "auto", key: side },
+          words.map(({ word, side: of }, i) => of === side && [h(Weighed, { key: i, word, effect: effects[i], most }), " "]),
+        ),
     ),
     h("p", { class: "small muted" }, t("use.classify.deciding_key")),
   );
+}
+
+function Weighed({ word, effect, most }) {
+  const share = Math.round((100 * Math.abs(effect)) / most);
+  const kind = share < 10 ? "" : effect > 0 ? "for" : "against";
+  return h("span", { class: kind, style: { "--share": `${share}%` }, title: number(effect, 3) }, word);
 }

@@ -52,7 +52,7 @@ function Fill(run) {
         h(
           "div",
           { class: "columns" },
-          output.candidates.map((of, i) => h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]) })),
+          output.candidates.map((of, i) => h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]), chosen: (piece) => piece === of[0].piece })),
         ),
       h(Remarks, { desk: found, output }),
       output &&

@@ -162,20 +162,8 @@ export function Relate({ run }) {
       text && !example && h("p", { class: "small muted" }, t("use.relate.how")),
       h(
         "ul",
-        { class: "plain" },
-        relations.map((r, i) =>
-          h(
-            "li",
-            { key: i, dir: "auto" },
-            h("strong", {}, r.head.text),
-            " — ",
-            r.label,
-            " → ",
-            h("strong", {}, r.tail.text),
-            " ",
-            h("span", { class: "muted number" }, percent(r.probability)),
-          ),
-        ),
+        { class: "plain relations" },
+        relations.map((r, i) => h(Relation, { key: i, r })),
       ),
       output && !output.error && !relations.length && h("p", { class: "muted" }, t("use.relate.none")),
       h(Remarks, { desk: found, output }),
@@ -192,6 +180,20 @@ export function Relate({ run }) {
     ),
     h(Files, { run, options: {} }),
   ];
+}
+
+/** A label such as employs(e2,e1) says that the second entity is the one that does it. */
+function Relation({ r }) {
+  const [, label, backwards] = /^(.*?)(?:\(e1,e2\)|(\(e2,e1\)))?$/s.exec(r.label);
+  const [from, to] = backwards ? [r.tail, r.head] : [r.head, r.tail];
+  return h(
+    "li",
+    { dir: "auto", title: r.label },
+    h("strong", {}, from.text),
+    h("span", { class: "label" }, `— ${label} →`),
+    h("strong", {}, to.text),
+    h("span", { class: "muted number" }, percent(r.probability)),
+  );
 }
 
 /** "3-7-PERSON" of the address as an entity. */

@@ -113,11 +113,14 @@ export function Remarks({ desk, output }) {
     "div",
     { class: "stack tight", "aria-live": "polite", key: "remarks" },
     desk?.waiting === "busy" && h("p", { class: "note" }, t("shell.busy")),
-    desk?.problem && h("p", { class: "note error", role: "alert" }, told(desk.problem)),
-    failure && h("p", { class: "note warn" }, told(failure)),
-    (output?.notes ?? []).map((note) => h("p", { class: "note", key: note.code }, note.text)),
+    desk?.problem && h("p", { class: "note error", role: "alert", lang: spoken(desk.problem) }, told(desk.problem)),
+    failure && h("p", { class: "note warn", lang: "en" }, told(failure)),
+    (output?.notes ?? []).map((note) => h("p", { class: "note", key: note.code, lang: "en" }, note.text)),
   );
 }
+
+/** The server speaks English. */
+const spoken = ({ code }) => (code === "page.lost" ? null : "en");
 
 function told({ code, what, hint }) {
   if (code === "page.lost") return t("shell.lost");

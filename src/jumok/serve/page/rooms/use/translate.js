@@ -57,7 +57,7 @@ export function Translate({ run }) {
             ? outputs.map((output, i) =>
                 h(Line, { key: i, run, source: asked[i], output, original: found.answer[i], line: i }),
               )
-            : h("p", { class: "muted" }, t("use.translate.empty")),
+            : h("p", { class: "muted", lang: state.lang }, t("use.translate.empty")),
         ),
         h(
           "div",
@@ -123,13 +123,13 @@ function Line({ run, source, output, original, line }) {
         }),
       ]),
     ),
-    run.attends && output.alignment && h(Source, { source, line, lit: lit.source }),
+    run.attends && output.alignment && h(Source, { run, source, line, lit: lit.source }),
     here.open?.line === line && here.open.source === source && h(Others, { run, original }),
     others.length > 0 &&
       h(
         "details",
         { class: "small" },
-        h("summary", {}, t("use.translate.alternatives", { n: others.length })),
+        h("summary", { lang: state.lang }, t("use.translate.alternatives", { n: others.length })),
         h(
           "ol",
           {},
@@ -179,11 +179,11 @@ function Word({ run, source, word, i, line, lit, prefix, output }) {
   );
 }
 
-function Source({ source, line, lit }) {
+function Source({ run, source, line, lit }) {
   const words = source.trim().split(/\s+/);
   return h(
     "p",
-    { class: "small muted source", dir: "auto", "aria-hidden": "true" },
+    { class: "small muted source", lang: run.source, dir: "auto", "aria-hidden": "true" },
     h("span", { lang: state.lang }, t("use.translate.source")),
     " ",
     words.map((word, i) => [
@@ -214,7 +214,7 @@ function Others({ run, original }) {
     redraw();
   };
   if (found.waiting || !found.answer)
-    return h("p", { class: "others small muted", role: "status" }, found.problem?.what ?? t("use.thinking"));
+    return h("p", { class: "others small muted", role: "status", lang: state.lang }, found.problem?.what ?? t("use.thinking"));
   return h(
     "div",
     { class: "others line", role: "group", "aria-label": t("use.translate.others") },
@@ -232,6 +232,6 @@ function Others({ run, original }) {
         h("span", { class: "muted number" }, ` ${percent(output.words[i]?.probability ?? 0)}`),
       ),
     ),
-    h("button", { class: "quiet", onClick: () => ((here.open = null), redraw()) }, t("use.close")),
+    h("button", { class: "quiet", lang: state.lang, onClick: () => ((here.open = null), redraw()) }, t("use.close")),
   );
 }
