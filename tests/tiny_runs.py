@@ -339,13 +339,13 @@ def train(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def runs(tree, train, tmp_path_factory):
-    """The run folder of a task, and its predictor, trained when it is asked for first."""
+    """The run folder of a task, and its predictor on the reference engine, trained when it is asked for first."""
     folder, done = tmp_path_factory.mktemp("runs"), {}
 
     def run_of(task):
         if task not in done:
             train(tree(task), folder / task)
-            done[task] = SimpleNamespace(folder=folder / task, predictor=load(folder / task, device="cpu"))
+            done[task] = SimpleNamespace(folder=folder / task, predictor=load(folder / task, engine="torch"))
         return done[task]
 
     return run_of

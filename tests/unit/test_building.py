@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import ctranslate2
 import pytest
 from typer.testing import CliRunner
 
@@ -14,8 +15,11 @@ from jumok.cli import app
 from jumok.engines import fast_folder
 from jumok.engines.fast import FastEngine
 from jumok.engines.fast_folder import read_engine
+from jumok.engines.fast_work import ROWS, Layout, this_machine
 from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError
+from jumok.files import write_folder
+from jumok.tasks.stored import read_model, write_model
 
 TEXT = "the cat sits"
 
@@ -25,17 +29,17 @@ def without_engine(run, tmp_path):
 
 
 @pytest.fixture
-def run(tiny_run, tmp_path):
+def run(runs, tmp_path):
     """A run that was never asked to predict."""
-    return without_engine(tiny_run("translation"), tmp_path)
+    return without_engine(runs("translation").folder, tmp_path)
 
 
 def command(*arguments, stdin=f"{TEXT}\n"):
     return CliRunner().invoke(app, list(map(str, arguments)), input=stdin)
 
 
-def test_training_builds_the_engine_and_the_card_says_so(tiny_run):
-    run = tiny_run("translation")
+def test_training_builds_the_engine_and_the_card_says_so(runs):
+    run = runs("translation").folder
     built, _ = read_engine(run / "engine", run / "model")
     assert f"Engine: {built}." in (run / "model" / "README.md").read_text("utf-8")
     assert isinstance(jumok.load(run).engine, FastEngine)
@@ -65,8 +69,8 @@ def measured(exact, rounded):
     return told
 
 
-def test_a_loss_of_perplexity_is_in_per_cent(tiny_run, tmp_path, monkeypatch):
-    run = without_engine(tiny_run("language_model_gpt"), tmp_path)
+def test_a_loss_of_perplexity_is_in_per_cent(runs, tmp_path, monkeypatch):
+    run = without_engine(runs("korean").folder, tmp_path)
     monkeypatch.setattr(building._Trials, "score", measured(40.0, 40.2))
     built = build_engine(run)
     assert [(trial.metric, trial.loss, trial.kept) for trial in built.trials] == [("perplexity", 0.5, False)]
@@ -104,18 +108,10 @@ def remove_a_file(run):
 
 def train_on(run):
     """Another model stands in RUN/model."""
-    manifest = run / "model" / "manifest.json"
-    tree = json.loads(manifest.read_text("utf-8"))
-    config = run / "model" / "config.json"
-    config.write_text(config.read_text("utf-8") + "\n", "utf-8")
-    tree["config.json"] = fast_folder_entry(config)
-    manifest.write_text(json.dumps(tree), "utf-8")
-
-
-def fast_folder_entry(path):
-    from jumok.files import _describe
-
-    return _describe(path)
+    model = read_model(run / "model")
+    name = next(iter(model.tensors))
+    model.tensors[name] = model.tensors[name] * 1.01
+    write_folder(run / "model", lambda folder: write_model(folder, model, card=""))
 
 
 @pytest.mark.parametrize("spoil", [damage_weights, remove_a_file, train_on])
@@ -173,12 +169,12 @@ def test_without_the_extra_the_reference_predicts_and_says_what_to_install(run, 
     assert "jumok[fast]" in refused.value.what
 
 
-def test_show_names_the_engine_and_why(run, tiny_run):
+def test_show_names_the_engine_and_why(run, runs):
     assert "not built" in engine_of(run)
     built = build_engine(run)
     assert engine_of(run) == str(built)
     assert str(built) in command("show", run).stdout.replace("\n", " ")
-    assert engine_of(tiny_run("tagging")).startswith("torch: ")
+    assert engine_of(runs("tagging").folder).startswith("torch: ")
 
 
 @pytest.mark.parametrize("engine", ["torch", "fast"])
@@ -199,18 +195,12 @@ def test_an_ensemble_needs_the_reference(run):
 
 
 def test_a_machine_that_was_not_measured_has_the_usual_batches(run):
-    from jumok.engines.fast_work import ROWS, Layout
-
     built = replace(build_engine(run), rows=77, machine="another, 2 cores")
     assert Layout.of(built).rows == ROWS[built.compute]
-    from jumok.engines.fast_work import this_machine
-
     assert Layout.of(replace(built, machine=this_machine())).rows == 77
 
 
 def test_an_export_opens_in_the_library(run, tmp_path):
-    import ctranslate2
-
     assert command("export", run, tmp_path / "out", "--to", "ctranslate2").exit_code == 0
     predictor = jumok.load(run, engine="torch")
     source = predictor.tokenizers.source
