@@ -71,11 +71,14 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
 
     What a line has beyond `_most_bytes` is dropped while it is read.
     """
-    most = _most_bytes()
+    most = _most_bytes(max_line())
     line = bytearray()
     for block in blocks:
         lines = []
         for part in io.BytesIO(block):
+            if not line and part.endswith(b"\n"):  # nearly every line is whole in its block
+                lines.append(part)
+                continue
             if len(line) <= most:
                 line += part
             if part.endswith(b"\n"):
@@ -86,9 +89,9 @@ def split_lines(blocks: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield [bytes(line)]
 
 
-def _most_bytes() -> int:
+def _most_bytes(characters: int) -> int:
     """Bytes beyond which a line is too long in any encoding: four for each character, a BOM and a line end."""
-    return 4 * max_line() + len(codecs.BOM_UTF8) + 2
+    return 4 * characters + len(codecs.BOM_UTF8) + 2
 
 
 def _with_line_ends(lines: Iterable[bytes], path: Path) -> Iterator[bytes]:
@@ -112,32 +115,33 @@ def decoded(
     lines: Iterable[bytes], name: str, *, first: int = 1, charset: str = "utf-8", wrong: Wrong = refuse
 ) -> Iterator[tuple[int, str]]:
     """Decode lines and number them from `first`; errors call their file `name`."""
+    most = max_line()
     for number, line in enumerate(lines, start=first):
         if number == 1:
             line = line.removeprefix(codecs.BOM_UTF8)
             if not line:
                 return
         try:
-            text = _decode(line, charset, f"{name}:{number}")
+            text = _decode(line, charset, f"{name}:{number}", most)
         except DataError as error:
             wrong(error)
         else:
             yield number, text
 
 
-def _decode(line: bytes, charset: str, where: str) -> str:
-    """Decode a line, without its end; of a line that is too long, only the beginning may be left."""
+def _decode(line: bytes, charset: str, where: str, most: int) -> str:
+    """Decode a line, without its end; of one with more than `most` characters, only the beginning may be left."""
     text = ""
-    if not (long := len(line) > _most_bytes()):
+    if not (long := len(line) > _most_bytes(most)):
         try:
             text = line.decode(charset)
         except UnicodeDecodeError as error:
             raise undecodable(error, charset, where) from None
         if text.endswith("\n"):
             text = text[:-1].removesuffix("\r")
-    if long or len(text) > max_line():
+    if long or len(text) > most:
         hint = "split it, or set JUMOK_MAX_LINE"
-        raise DataError(f"more than {max_line():,} characters", where=where, hint=hint, code="data.line_too_long")
+        raise DataError(f"more than {most:,} characters", where=where, hint=hint, code="data.line_too_long")
     return text
 
 

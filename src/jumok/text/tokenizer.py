@@ -5,12 +5,12 @@ tokens are never matched in a user's text.
 """
 
 import hashlib
-import itertools
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, pairwise
 from pathlib import Path
 
 import tokenizers
@@ -31,9 +31,11 @@ from jumok.text.vocabulary import (
     extend,
     learn,
 )
+from jumok.text.words import WHITE_SPACE, Cut, cut_of
 
-# Unicode's White_Space, which the pipeline collapses; str.isspace() also counts four control characters.
-WHITE_SPACE = frozenset(chr(c) for c in range(0x3001) if chr(c).isspace() and not 0x1C <= c <= 0x1F)
+Seen = dict[str, tuple[int, ...]]
+"""the ids of words"""
+MOST_SEEN = 1 << 17  # words, some 30 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,10 @@ class Tokenizer:
             backend.model.dropout = None  # merges left out at random are for training: the same text, the same ids
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
         self.layout = _layout(backend)
+        pipeline = json.loads(backend.to_str())
+        self._cut: Cut | None = cut_of(pipeline)
         # Composed here, with Python's tables, and again by the backend: its tables are older, and leave it as it is.
-        self._composes = '"NFC"' in json.dumps(json.loads(backend.to_str())["normalizer"])
+        self._composes = '"NFC"' in json.dumps(pipeline["normalizer"])
         self._longest = max(map(len, backend.get_vocab(with_added_tokens=True)))  # characters of a token
         self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
         ids = dict(zip(self.layout.specials, self.special_ids, strict=True))
@@ -93,11 +97,26 @@ class Tokenizer:
         return first if pair is None else [*first, *pair, self.end_id]
 
     def encode(self, text: str) -> list[int]:
-        return self.encode_batch([text])[0]
+        _refuse_surrogates(text)
+        return self._encode_each([text])[0]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+    def encode_batch(self, texts: Sequence[str], seen: Seen | None = None) -> list[list[int]]:
+        """The ids of each text; a word that occurs several times is encoded once.
+
+        With `seen`, which starts empty, that holds for many batches: the caller keeps it, and here it is filled.
+        """
         for text in texts:
             _refuse_surrogates(text)
+        if self._cut is None:
+            return self._encode_each(texts)
+        seen = {} if seen is None else seen
+        if len(seen) > MOST_SEEN:
+            seen.clear()
+        new = [word for word in dict.fromkeys(chain.from_iterable(map(self._cut, texts))) if word not in seen]
+        seen.update(zip(new, map(tuple, self._encode_each(new)), strict=True))
+        return [list(chain.from_iterable(map(seen.__getitem__, self._cut(text)))) for text in texts]
+
+    def _encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         composed = [compose(text) for text in texts] if self._composes else list(texts)
         with self._in_use():
             return [e.ids for e in self._backend.encode_batch_fast(composed, add_special_tokens=False)]
@@ -134,7 +153,7 @@ class Tokenizer:
             return whole
         continuing = WORDPIECE_PREFIX if isinstance(self._backend.model, WordPiece) else ""
         found: list[tuple[int, int, int]] = []
-        for first, last in itertools.pairwise(edges):
+        for first, last in pairwise(edges):
             while first < last:
                 part = body[first - edges[0] : last - edges[0]][: self._longest]
                 for n in range(len(part), 0, -1):
@@ -168,7 +187,8 @@ class Tokenizer:
 
     def extended(self, lines: Iterable[str], n: int) -> "tuple[Tokenizer, list[list[int]]]":
         """Add n words from the lines; return the new tokenizer and the ids each word was split into before."""
-        backend, cut = extend(self._backend, map(compose, lines) if self._composes else lines, n)
+        lines = map(compose, lines) if self._composes else lines
+        backend, cut = extend(self._backend, lines, n, self._cut or (lambda line: [line]))
         return Tokenizer(backend), cut
 
     def to_json(self) -> str:

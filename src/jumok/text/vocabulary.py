@@ -17,6 +17,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from jumok.config import Count
 from jumok.errors import DataError
+from jumok.text.words import Cut, at_spaces, count, count_characters, count_words, with_blanks
 
 TRAINER = f"tokenizers {tokenizers.__version__}"  # another version may learn other tokens from the same text
 SPACE = "▁"  # U+2581 marks the start of a word inside a token
@@ -158,13 +159,6 @@ def _join_words() -> decoders.Decoder:
     )
 
 
-def _count_characters(lines: Iterable[str], normalizer: normalizers.Normalizer) -> Counter[str]:
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(normalizer.normalize_str(line))
-    return counts
-
-
 def _most_common(counts: Counter[str], n: int) -> list[str]:
     # Break ties by the token itself, not by hash-table order.
     ranked = sorted(counts, key=lambda token: (-counts[token], token))
@@ -172,17 +166,11 @@ def _most_common(counts: Counter[str], n: int) -> list[str]:
 
 
 def _learn_merges(
-    lines: Iterable[str],
-    normalizer: normalizers.Normalizer,
-    cut: pre_tokenizers.PreTokenizer,
-    *,
-    alphabet: list[str],
-    n_pieces: int,
+    words: Counter[str], *, alphabet: list[str], n_pieces: int
 ) -> tuple[list[str], list[tuple[str, str]]]:
     """Byte-pair encoding: the tokens in order of creation, and the merges."""
     learner = tokenizers.Tokenizer(models.BPE())
-    learner.normalizer = normalizer
-    learner.pre_tokenizer = cut
+    learner.pre_tokenizer = pre_tokenizers.CharDelimiterSplit(" ")
     trainer = trainers.BpeTrainer(
         vocab_size=n_pieces,
         initial_alphabet=alphabet,
@@ -190,29 +178,45 @@ def _learn_merges(
         special_tokens=[],
         show_progress=False,
     )
-    learner.train_from_iterator(lines, trainer)
+    learner.train_from_iterator(_repeated(words), trainer)
     model = json.loads(learner.to_str())["model"]
     vocab: dict[str, int] = model["vocab"]
     merges = [(left, right) for left, right in model["merges"]]
     return sorted(vocab, key=vocab.__getitem__), merges
 
 
+def _repeated(words: Counter[str]) -> Iterator[str]:
+    """Lines with every word as often as it was counted: the library's trainer counts for itself.
+
+    Words of one character have nothing to merge.
+    """
+    line: list[str] = []
+    for word, n in words.items():
+        for repeated in range(0, n if len(word) > 1 else 0, LONG_LINE):
+            line.append(f"{word} " * min(n - repeated, LONG_LINE))
+            if sum(map(len, line)) > LONG_LINE:
+                yield "".join(line)
+                line = []
+    yield "".join(line)
+
+
 def _train_bpe(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
 ) -> tokenizers.Tokenizer:
     room = config.vocab_size - (MIN_PIECES - 1)
-    counts = _count_characters(lines, normalizer)
-    counts[SPACE] = counts.pop(" ", 0) + 1
+    parts = count(lines, at_spaces, normalizer)
+    counts = count_characters(parts)
+    counts.pop(" ", None)
     _refuse_empty(counts)
     # At most half of the room, or 64, goes to single characters; rarer ones are spelt as bytes.
-    alphabet = _most_common(counts, room if config.kind == "character" else min(room, max(room // 2, 64)))
-    if SPACE not in alphabet:
-        alphabet[-1] = SPACE
+    most = room if config.kind == "character" else min(room, max(room // 2, 64))
+    alphabet = [SPACE, *_most_common(counts, most - 1)]
     if config.kind == "character":
         pieces: list[str] = sorted(alphabet)
         merges: list[tuple[str, str]] = []
     else:
-        pieces, merges = _learn_merges(lines, normalizer, _words_with_spaces(), alphabet=alphabet, n_pieces=room)
+        words = count_words(parts, _words_with_spaces())
+        pieces, merges = _learn_merges(words, alphabet=alphabet, n_pieces=room)
     vocab = {token: i for i, token in enumerate([EOS, UNK, *BYTES, *pieces, PAD])}
     backend = tokenizers.Tokenizer(
         models.BPE(vocab=vocab, merges=merges, byte_fallback=True, unk_token=UNK, fuse_unk=False)
@@ -227,9 +231,7 @@ def _train_words(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
 ) -> tokenizers.Tokenizer:
     cut = _words_with_spaces()
-    counts: Counter[str] = Counter()
-    for line in lines:
-        counts.update(word for word, _ in cut.pre_tokenize_str(normalizer.normalize_str(line)))
+    counts = count_words(count(lines, at_spaces, normalizer), cut)
     _refuse_empty(counts)
     words = _most_common(counts, config.vocab_size - 3)
     vocab = {token: i for i, token in enumerate([EOS, UNK, *words, PAD])}
@@ -247,7 +249,8 @@ def _train_wordpiece(
     cut = pre_tokenizers.BertPreTokenizer()
     if layout is BERT:
         normalizer = _bert_normalizer(lowercase=config.lowercase)
-    counts = _count_characters(lines, normalizer)
+    parts = count(lines, at_spaces, normalizer)
+    counts = count_characters(parts)
     counts.pop(" ", None)
     _refuse_empty(counts)
     room = config.vocab_size - len(layout.specials)
@@ -255,10 +258,8 @@ def _train_wordpiece(
     # Every kept character can start and continue a word, so that a word of known letters is never unknown.
     pieces = dict.fromkeys(sorted(characters) + [WORDPIECE_PREFIX + c for c in sorted(characters)])
     mark_starts = pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=False)
-    marked = pre_tokenizers.Sequence([cut, mark_starts])
-    merged, _ = _learn_merges(
-        lines, normalizer, marked, alphabet=[*characters, SPACE], n_pieces=config.vocab_size + len(characters)
-    )
+    words = count_words(parts, pre_tokenizers.Sequence([cut, mark_starts]))
+    merged, _ = _learn_merges(words, alphabet=[*characters, SPACE], n_pieces=config.vocab_size + len(characters))
     for piece in merged:
         start = piece.startswith(SPACE)
         piece = piece[1:] if start else WORDPIECE_PREFIX + piece
@@ -289,20 +290,15 @@ def _bert_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
 def _train_byte_bpe(lines: Iterable[str], config: TokenizerConfig) -> tokenizers.Tokenizer:
     """Train BPE over the 256 bytes (Radford et al. 2019, section 2.2): nothing is unknown or lost."""
     normalizer = _byte_normalizer(lowercase=config.lowercase)
-    _refuse_empty(_count_characters(lines, normalizer))
-    backend = tokenizers.Tokenizer(models.BPE())
+    cut = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    parts = count(lines, with_blanks, normalizer)
+    _refuse_empty(count_characters(parts))
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    pieces, merges = _learn_merges(count_words(parts, cut), alphabet=alphabet, n_pieces=config.vocab_size - 1)
+    vocab = {token: i for i, token in enumerate([*pieces, GPT.end])}
+    backend = tokenizers.Tokenizer(models.BPE(vocab=vocab, merges=merges))
     backend.normalizer = normalizer
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    trainer = trainers.BpeTrainer(
-        vocab_size=config.vocab_size - 1,
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=[],
-        show_progress=False,
-    )
-    backend.train_from_iterator(lines, trainer)
-    model = json.loads(backend.to_str())["model"]
-    vocab = {**model["vocab"], GPT.end: len(model["vocab"])}
-    backend.model = models.BPE(vocab=vocab, merges=[(left, right) for left, right in model["merges"]])
+    backend.pre_tokenizer = cut
     backend.decoder = decoders.ByteLevel()
     # Every text starts with the end of the one before it, also for other tools that open the vocabulary.
     backend.post_processor = processors.TemplateProcessing(
@@ -316,16 +312,15 @@ def _byte_normalizer(*, lowercase: bool) -> normalizers.Normalizer:
     return normalizers.Sequence([normalizers.Lowercase(), *composed] if lowercase else composed)
 
 
-def extend(backend: tokenizers.Tokenizer, lines: Iterable[str], n: int) -> tuple[tokenizers.Tokenizer, list[list[int]]]:
+def extend(
+    backend: tokenizers.Tokenizer, lines: Iterable[str], n: int, apart: Cut
+) -> tuple[tokenizers.Tokenizer, list[list[int]]]:
     """Append the n words that save most tokens to a WordPiece vocabulary; also return the ids each was split into.
 
     A word is worth its count times the tokens it saves, or times its letters if it was unknown. Words that occur once
     teach nothing, and words above WordPiece's length limit would never match. Old tokens keep their ids.
     """
-    counts: Counter[str] = Counter()
-    for line in lines:
-        for word, _ in backend.pre_tokenizer.pre_tokenize_str(backend.normalizer.normalize_str(line)):
-            counts[word] += 1
+    counts = count_words(count(lines, apart, backend.normalizer), backend.pre_tokenizer)
     unknown = backend.token_to_id(backend.model.unk_token)
     longest = backend.model.max_input_chars_per_word
     known = [word for word in counts if counts[word] > 1 and len(word) <= longest]

@@ -44,6 +44,18 @@ def test_round_trip(examples: list[tuple[list[int], list[int]]], tmp_path: Path)
     assert built.fields["source"].lengths(everything).tolist() == [len(source) for source, _ in examples]
 
 
+@pytest.mark.parametrize("together", [1, 4, 1 << 17])
+def test_how_many_are_written_together_changes_nothing(
+    together: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards_module, "WRITTEN_TOGETHER", together)
+    assert read(build(tmp_path / "shards")) == EXAMPLES
+    found = {name: (tmp_path / "shards" / name).read_bytes() for name in FILES}
+    expected = [np.array([5, 6, 7, 4, 2, 2, 2, 2], "<u2"), np.array([0, 3, 3, 4, 8], "<i8")]
+    expected += [np.array([1, 9, 8, 3, 1], "<u2"), np.array([0, 1, 3, 3, 5], "<i8")]
+    assert found == {name: array.tobytes() for name, array in zip(FILES, expected, strict=True)}
+
+
 def test_pages_can_be_given_back_and_read_again(tmp_path: Path) -> None:
     shards = build(tmp_path / "shards")
     before = read(shards)
