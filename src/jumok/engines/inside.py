@@ -15,8 +15,8 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from jumok.data.pages import make_page
+from jumok.decode.beam import beam_search
 from jumok.decode.options import DecodeConfig, Hypothesis, Node, Request, Trace
-from jumok.decode.search import beam_search
 from jumok.engines import (
     AdditiveStep,
     Array,

@@ -7,7 +7,7 @@ globally or within a window).
 B batch, S source positions, T target positions, H d_hidden, V vocabulary. Masks are bool, True = a real position.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -25,6 +25,7 @@ from jumok.nn.attention import (
 )
 from jumok.nn.dropout import Dropout
 from jumok.nn.recurrent import Cell, Recurrent, State
+from jumok.nn.sharing import Sharing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -88,27 +89,34 @@ class Seq2SeqConfig:
 
 @dataclass(frozen=True, slots=True)
 class Seq2SeqState:
-    """The decoder's state between two steps; rows can be selected, dropped and repeated."""
+    """The decoder's state between two steps; rows can be selected, dropped and repeated.
+
+    N rows share the memories of B sentences.
+    """
 
     layers: list[State]
+    """[N, H] each"""
     memory: Tensor
     """[B, S, H]: the encoder's states, in source order"""
     keys: Tensor
     """[B, S, .]: attention keys"""
     mask: Tensor
     fed: Tensor
-    """[B, H]: the last context (Bahdanau) or attentional state (Luong), or the encoder's last state (feed_context)"""
-    t: int
+    """[N, H]: the last context (Bahdanau) or attentional state (Luong), or the encoder's last state (feed_context)"""
+    t: int = 0
+    sharing: Sharing = Sharing()
 
     def select(self, rows: Tensor) -> "Seq2SeqState":
-        return Seq2SeqState(
-            [tuple(part.index_select(0, rows) for part in state) for state in self.layers],
-            self.memory.index_select(0, rows),
-            self.keys.index_select(0, rows),
-            self.mask.index_select(0, rows),
-            self.fed.index_select(0, rows),
-            self.t,
-        )
+        picked, sharing = self.sharing.pick(rows, len(self.mask))
+        of_source = self.memory, self.keys, self.mask
+        if picked is not None:
+            of_source = (
+                self.memory.index_select(0, picked),
+                self.keys.index_select(0, picked),
+                self.mask.index_select(0, picked),
+            )
+        layers = [tuple(part.index_select(0, rows) for part in state) for state in self.layers]
+        return Seq2SeqState(layers, *of_source, self.fed.index_select(0, rows), self.t, sharing)
 
 
 class Seq2Seq(nn.Module):
@@ -179,12 +187,12 @@ class Seq2Seq(nn.Module):
             # s_0 = tanh(W_s h_1), from the backward encoder's state, which has seen everything (section A.2.2).
             s_0 = self.w_s(last.chunk(2, dim=-1)[-1] if self.config.bidirectional else last).tanh()
             layers = [(s_0, *(torch.zeros_like(s_0) for _ in state[1:])) for state in layers]
-        return Seq2SeqState(layers, memory, self.score.keys(memory), source_mask, fed, 0)
+        return Seq2SeqState(layers, memory, self.score.keys(memory), source_mask, fed)
 
     def step(
         self, tokens: Tensor, state: Seq2SeqState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, Seq2SeqState]:
-        """Map tokens [B] to logits [B, V - 1] of the next token; append attention [B, S] if a list is given."""
+        """Map tokens [N] to logits [N, V - 1] of the next token; append attention [N, S] if a list is given."""
         e = self.dropout(self.target_embedding(tokens))
         s, weights, state = self._step(e, state)
         if attention is not None and weights is not None:
@@ -215,7 +223,7 @@ class Seq2Seq(nn.Module):
         s, _ = self.decoder(e, lengths, state.layers)
         if c.attention == "none":
             return self.dropout(s), None
-        attended = self._look(s, state)
+        attended = self._look(s, state, torch.arange(s.shape[1], device=s.device))
         return self._attentional(s, attended.context), attended.weights
 
     def _decode_stepwise(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
@@ -233,17 +241,18 @@ class Seq2Seq(nn.Module):
         return hidden, torch.stack(weights, dim=1) if weights else None
 
     def _step(self, e: Tensor, state: Seq2SeqState) -> tuple[Tensor, Tensor | None, Seq2SeqState]:
-        """One step: returns the decoder's state [B, H], the attention [B, S], and the state for the next step."""
-        c, fed, weights = self.config, state.fed, None
+        """One step: returns the decoder's state [N, H], the attention [N, S], and the state for the next step."""
+        c, fed, weights, split = self.config, state.fed, None, state.sharing.split
         if c.attention == "bahdanau":
             # Eqs. 4-6: s_{i-1} is the query, c_i part of the input of s_i.
-            attended = attend(self.score(state.layers[-1][0][:, None], state.keys), state.memory, state.mask[:, None])
-            fed, weights = attended.context[:, 0], attended.weights[:, 0]
+            query = split(state.layers[-1][0])
+            attended = attend(self.score(query, state.keys), state.memory, state.mask[:, None])
+            fed, weights = attended.context.flatten(0, 1), attended.weights.flatten(0, 1)
         s, layers = self.decoder.step(torch.cat([e, fed], dim=-1) if self.feeds else e, state.layers)
         if c.attention == "luong":
-            attended = self._look(s[:, None], state)
-            fed, weights = self._attentional(s, attended.context[:, 0]), attended.weights[:, 0]
-        return s, weights, Seq2SeqState(layers, state.memory, state.keys, state.mask, fed, state.t + 1)
+            attended = self._look(split(s), state, torch.tensor([state.t], device=s.device))
+            fed, weights = self._attentional(s, attended.context.flatten(0, 1)), attended.weights.flatten(0, 1)
+        return s, weights, replace(state, layers=layers, fed=fed, t=state.t + 1)
 
     def _output(self, s: Tensor, fed: Tensor, e: Tensor) -> Tensor:
         """The output projection's input, from a step's state, its `fed` and its embedding."""
@@ -258,8 +267,8 @@ class Seq2Seq(nn.Module):
                 hidden = self.dropout(s)
         return hidden
 
-    def _look(self, s: Tensor, state: Seq2SeqState) -> Attended:
-        """Luong et al. 2015, section 3: attend to the source from states s [B, T, H], the first at step `state.t`."""
+    def _look(self, s: Tensor, state: Seq2SeqState, t: Tensor) -> Attended:
+        """Luong et al. 2015, section 3: attend to the source from states s [B, T, H], at steps t [T] or [1]."""
         scores, mask = self.score(s, state.keys), state.mask[:, None]
         if self.config.window == "global":
             return attend(scores, state.memory, mask)
@@ -268,7 +277,6 @@ class Seq2Seq(nn.Module):
             centres = self.position(s, lengths)
             return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=True)
         # Beyond the end of the source the window stays at its last position instead of being empty.
-        t = torch.arange(state.t, state.t + s.shape[1], device=s.device)
         centres = torch.minimum(t, lengths[:, None] - 1)
         return attend_locally(scores, state.memory, mask, centres, self.config.reach, bell=False)
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from jumok.config import read_config
+from jumok.decode.beam import coverage_cost, length_penalty
 from jumok.decode.options import DecodeConfig, Request
-from jumok.decode.search import Ensemble, EnsembleState, coverage_cost, length_penalty, search
+from jumok.decode.search import Ensemble, EnsembleState, search
 from jumok.errors import CheckpointError, RecipeError
 
 EOS = 0
