@@ -39,6 +39,7 @@ from jumok.models.rnn import RnnLanguageModel
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
 from jumok.nn.attention import AdditiveScore, MultiHeadAttention
+from jumok.nn.linear import onednn_linear
 from jumok.nn.positions import LearnedPositions
 from jumok.nn.recurrent import Recurrent, RecurrentLayer
 from jumok.nn.transformer import Stack
@@ -58,7 +59,7 @@ class _Recorded(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is F.linear and id(args[1]) in self._seen:
+        if func in (F.linear, onednn_linear()) and id(args[1]) in self._seen:
             self._seen[id(args[1])].append((args[0], out))
         return out
 

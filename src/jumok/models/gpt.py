@@ -15,8 +15,9 @@ from jumok.config import Positive, Width
 from jumok.models.bert import initialise
 from jumok.nn.attention import KeysValues, causal_mask
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Activation, linear
 from jumok.nn.positions import LearnedPositions
-from jumok.nn.transformer import Activation, BodyConfig, Stack
+from jumok.nn.transformer import BodyConfig, Stack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,7 +104,7 @@ class Gpt(nn.Module):
         return self.embedding.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         x: Tensor = self.dropout(self.embedding(ids) + positions)

@@ -24,6 +24,7 @@ from jumok.nn.attention import (
     attend_locally,
 )
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Linear, linear
 from jumok.nn.recurrent import Cell, Recurrent, State
 from jumok.nn.sharing import Sharing
 
@@ -138,7 +139,7 @@ class Seq2Seq(nn.Module):
             self.source_embedding = _embedding(source_vocab, c.d_embedding)
         self.output = None
         if c.tie_embeddings == "none":
-            self.output = nn.Linear(c.d_hidden, target_vocab - 1, bias=False)
+            self.output = Linear(c.d_hidden, target_vocab - 1, bias=False)
         self.encoder = Recurrent(
             c.cell, c.d_embedding, c.d_hidden, n_layers=c.n_layers, both_ways=c.bidirectional, dropout=c.dropout
         )
@@ -151,15 +152,15 @@ class Seq2Seq(nn.Module):
         match c.attention:
             case "bahdanau":
                 self.score = AdditiveScore(d, d, d)
-                self.w_s = nn.Linear(d // 2 if c.bidirectional else d, d)
-                self.w_t = nn.Linear(2 * d + c.d_embedding, 2 * d)
+                self.w_s = Linear(d // 2 if c.bidirectional else d, d)
+                self.w_t = Linear(2 * d + c.d_embedding, 2 * d)
             case "luong":
                 if c.score == "concat":
                     self.score = AdditiveScore(d, d, d)
                 elif c.score != "dot":
                     self.score = GeneralScore(d, d)
                 self.position = PredictedPosition(d) if c.window == "local-p" else None
-                self.w_c = nn.Linear(2 * d, d)
+                self.w_c = Linear(2 * d, d)
 
     def forward(self, source: Tensor, source_mask: Tensor, target: Tensor, *, own: float = 0.0) -> Tensor:
         """Teacher forcing: source [B, S], target [B, T] starting with `<pad>`; returns hidden states [B, T, H].
@@ -209,7 +210,7 @@ class Seq2Seq(nn.Module):
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _decode(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
         c = self.config

@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from jumok.config import Depth, Share, Width
 from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Activation, Linear, linear
 from jumok.nn.positions import LearnedPositions, SinusoidalPositions
 from jumok.nn.sharing import Past
-from jumok.nn.transformer import Activation, NormOrder, Stack, StackConfig
+from jumok.nn.transformer import NormOrder, Stack, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -123,7 +124,7 @@ class Transformer(nn.Module):
             self.source_embedding = nn.Embedding(source_vocab, c.d_model, padding_idx=source_vocab - 1)
         self.output = None
         if c.tie_embeddings == "none":
-            self.output = nn.Linear(c.d_model, target_vocab - 1, bias=False)
+            self.output = Linear(c.d_model, target_vocab - 1, bias=False)
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(c.dropout)
@@ -201,7 +202,7 @@ class Transformer(nn.Module):
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _positions(self) -> SinusoidalPositions | LearnedPositions:
         if self.config.positions == "learned":

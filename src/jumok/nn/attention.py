@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from jumok.nn.linear import Linear
+
 
 @dataclass(frozen=True, slots=True)
 class Attended:
@@ -98,10 +100,10 @@ class MultiHeadAttention(nn.Module):
         super().__init__()
         self.n_heads = n_heads
         self.dropout = dropout
-        self.w_q = nn.Linear(d_model, n_heads * d_k)
-        self.w_k = nn.Linear(d_model, n_heads * d_k)
-        self.w_v = nn.Linear(d_model, n_heads * d_v)
-        self.w_o = nn.Linear(n_heads * d_v, d_model)
+        self.w_q = Linear(d_model, n_heads * d_k)
+        self.w_k = Linear(d_model, n_heads * d_k)
+        self.w_v = Linear(d_model, n_heads * d_v)
+        self.w_o = Linear(n_heads * d_v, d_model)
 
     def keys_values(self, x: Tensor) -> KeysValues:
         return KeysValues(self._split(self.w_k(x)), self._split(self.w_v(x)))
@@ -165,7 +167,7 @@ class GeneralScore(DotScore):
 
     def __init__(self, d_query: int, d_memory: int) -> None:
         super().__init__()
-        self.w = nn.Linear(d_memory, d_query, bias=False)
+        self.w = Linear(d_memory, d_query, bias=False)
 
     def keys(self, h: Tensor) -> Tensor:
         keys: Tensor = self.w(h)
@@ -180,9 +182,9 @@ class AdditiveScore(nn.Module):
 
     def __init__(self, d_query: int, d_memory: int, d_score: int) -> None:
         super().__init__()
-        self.w = nn.Linear(d_query, d_score)
-        self.u = nn.Linear(d_memory, d_score, bias=False)
-        self.v = nn.Linear(d_score, 1, bias=False)
+        self.w = Linear(d_query, d_score)
+        self.u = Linear(d_memory, d_score, bias=False)
+        self.v = Linear(d_score, 1, bias=False)
 
     def keys(self, h: Tensor) -> Tensor:
         keys: Tensor = self.u(h)
@@ -250,8 +252,8 @@ class PredictedPosition(nn.Module):
 
     def __init__(self, d_query: int) -> None:
         super().__init__()
-        self.w_p = nn.Linear(d_query, d_query, bias=False)
-        self.v_p = nn.Linear(d_query, 1, bias=False)
+        self.w_p = Linear(d_query, d_query, bias=False)
+        self.v_p = Linear(d_query, 1, bias=False)
 
     def forward(self, s: Tensor, lengths: Tensor) -> Tensor:
         """s [B, T, D], source lengths [B]; returns centres [B, T]."""
