@@ -15,7 +15,7 @@ from torch import Tensor
 from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, Trace
 
 if TYPE_CHECKING:
-    from jumok.decode.search import Decoder, State
+    from jumok.decode.search import Decoder, Read, State
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -38,6 +38,7 @@ def beam_search(
     config: DecodeConfig,
     *,
     eos_id: int,
+    read: "Read",
     tick: Callable[[], None] = lambda: None,
     trace: Trace | None = None,
 ) -> list[list[Hypothesis]]:
@@ -48,21 +49,19 @@ def beam_search(
     poor early ends fill the K places before it is complete. A `trace` gets every candidate of the first sentence.
     """
     device = decoder.device
-    beams = _Beams(requests, config, eos_id)
+    beams = _Beams(requests, config, eos_id, read)
     now: Any = state
-    tokens = torch.full((len(requests),), decoder.start_id, device=device)
+    tokens = read.tokens
     coverage: Tensor | None = None
-    t = 0
     while len(beams.alive):
         tick()
         attention: list[Tensor] | None = [] if config.coverage_penalty else None
         logits, now = decoder.step(tokens, now, attention=attention)
         if attention:
             coverage = attention[0] if coverage is None else coverage + attention[0]
-        forced = [requests[i].forced(t, eos_id) for i in beams.alive]
+        forced = [requests[i].forced(int(beams.at[i]), eos_id) for i in beams.alive]
         found = _candidates(logits, torch.from_numpy(beams.scores).to(device), forced, 2 * config.beam)
-        rows, pieces = beams.extend(*found, t, coverage, trace)
-        t += 1
+        rows, pieces = beams.extend(*found, coverage, trace)
         if len(rows) == 0:
             break
         tokens = torch.from_numpy(pieces).to(device)
@@ -98,17 +97,19 @@ def _candidates(logits: Tensor, scores: Tensor, forced: list[int], width: int) -
 class _Beams:
     """The unfinished prefixes of the sentences that are not done, one at first and then K of each, and what ended."""
 
-    def __init__(self, requests: Sequence[Request], config: DecodeConfig, eos_id: int) -> None:
+    def __init__(self, requests: Sequence[Request], config: DecodeConfig, eos_id: int, read: "Read") -> None:
         self.requests, self.config, self.eos_id = requests, config, eos_id
         self.alive: Ints = np.arange(len(requests))
-        self.scores: Floats = np.zeros((len(requests), 1), dtype=np.float32)
+        self.at: Ints = np.array(read.lengths, dtype=np.int64)
+        self.prefixes = [list(request.prefix[:n]) for request, n in zip(requests, read.lengths, strict=True)]
+        self.scores: Floats = np.array(read.log_probs, dtype=np.float32)[:, None]
         self.history: Ints = np.empty((len(requests), 1, 0), dtype=np.int64)
         self.ended: list[list[Hypothesis]] = [[] for _ in requests]
         self.bar = np.full(len(requests), -inf)  # what a hypothesis must surpass to be among the n best
         self.most = np.array([length_penalty(r.max_len + 1, config.length_penalty) for r in requests])
 
     def extend(
-        self, best: Floats, beams: Ints, pieces: Ints, t: int, coverage: Tensor | None, trace: Trace | None
+        self, best: Floats, beams: Ints, pieces: Ints, coverage: Tensor | None, trace: Trace | None
     ) -> tuple[Ints, Ints]:
         """Take up a step's candidates; return the rows to continue from and their next tokens."""
         k, before = self.config.beam, self.scores.shape[1]
@@ -120,7 +121,7 @@ class _Beams:
         counted = (ends & np.isfinite(best))[:, :k]
         for row, rank in zip(*counted.nonzero(), strict=True):
             beam = beams[row, rank]
-            self._end(row, beam, float(best[row, rank]), t, None if coverage is None else coverage[row * before + beam])
+            self._end(row, beam, float(best[row, rank]), None if coverage is None else coverage[row * before + beam])
         order = ends.argsort(axis=1, kind="stable")[:, :k]  # candidates come best first
         if trace is not None:
             trace.grow(*(part[0].tolist() for part in (best, beams, pieces, pieces == self.eos_id, order)))
@@ -128,16 +129,17 @@ class _Beams:
         scores = np.where(ends[rows, order], np.float32(-inf), best[rows, order])
         done = self.bar[self.alive] >= scores[:, 0] / self.most[self.alive]
         keep = (~done & (scores[:, 0] > -inf)).nonzero()[0]
+        self.at[self.alive] += 1
         beams, pieces = beams[rows, order][keep], pieces[rows, order][keep]
         self.alive, self.scores = self.alive[keep], scores[keep]
         self.history = np.concatenate([self.history[keep[:, None], beams], pieces[..., None]], axis=2)
         return (keep[:, None] * before + beams).flatten(), pieces.flatten()
 
-    def _end(self, row: int, beam: int, log_prob: float, t: int, coverage: Tensor | None) -> None:
+    def _end(self, row: int, beam: int, log_prob: float, coverage: Tensor | None) -> None:
         i, n = self.alive[row], self.config.n_best
-        score = log_prob / length_penalty(t + 1, self.config.length_penalty)
+        score = log_prob / length_penalty(int(self.at[i]) + 1, self.config.length_penalty)
         if coverage is not None:
             score += float(coverage_cost(coverage[: self.requests[i].source_len], self.config.coverage_penalty))
-        self.ended[i].append(Hypothesis(self.history[row, beam].tolist(), log_prob, score))
+        self.ended[i].append(Hypothesis(self.prefixes[i] + self.history[row, beam].tolist(), log_prob, score))
         if len(self.ended[i]) >= n:
             self.bar[i] = sorted(hypothesis.score for hypothesis in self.ended[i])[-n]

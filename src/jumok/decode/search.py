@@ -39,6 +39,21 @@ class Decoder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a state has read of each request's prefix: all tokens but the last, which is the next to be read."""
+
+    tokens: Tensor
+    """[B]: those; the start token of an empty prefix"""
+    lengths: list[int]
+    log_probs: list[float]
+    """of the prefixes"""
+
+    @staticmethod
+    def nothing(decoder: Decoder, rows: int) -> "Read":
+        return Read(torch.full((rows,), decoder.start_id, device=decoder.device), [0] * rows, [0.0] * rows)
+
+
 @torch.inference_mode()
 def search(
     decoder: Decoder,
@@ -48,15 +63,18 @@ def search(
     *,
     eos_id: int,
     tick: Tick = lambda: None,
+    read: Read | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each row of `state`, best first."""
+    """Return the hypotheses of each row of `state`, best first; `read` says how much of the prefixes it has read."""
+    read = read or Read.nothing(decoder, len(requests))
     match config.method:
         case "beam":
-            found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick)
+            found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick, read=read)
         case "greedy":
-            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick)
+            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick, read=read)
         case "sample":
-            found = follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id, tick=tick)
+            choose = _Sampler(requests, config, read.lengths)
+            found = follow(decoder, state, requests, choose, eos_id=eos_id, tick=tick, read=read)
     if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
         raise damaged()
     return found
@@ -79,19 +97,18 @@ def follow(
     choose: Choose,
     *,
     eos_id: int,
+    read: Read,
     tick: Tick = lambda: None,
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks."""
     alive = list(range(len(requests)))
-    ids: list[list[int]] = [[] for _ in requests]
-    log_prob = [0.0] * len(requests)
-    tokens = torch.full((len(requests),), decoder.start_id, device=decoder.device)
-    t = 0
+    ids = [list(request.prefix[:n]) for request, n in zip(requests, read.lengths, strict=True)]
+    log_prob, tokens, at = list(read.log_probs), read.tokens, list(read.lengths)
     while alive:
         tick()
         logits, state = decoder.step(tokens, state)
         log_probs = logits.float().log_softmax(dim=-1)
-        forced = torch.tensor([requests[i].forced(t, eos_id) for i in alive], device=decoder.device)
+        forced = torch.tensor([requests[i].forced(at[i], eos_id) for i in alive], device=decoder.device)
         tokens = torch.where(forced == NO_TOKEN, choose(log_probs, alive), forced)
         gains = log_probs.gather(1, tokens[:, None])[:, 0].tolist()
         unfinished = []
@@ -99,18 +116,20 @@ def follow(
             log_prob[i] += gain
             if token != eos_id:
                 ids[i].append(token)
-            if not requests[i].heard(t, token, gain) and token != eos_id:
+            if not requests[i].heard(at[i], token, gain) and token != eos_id:
                 unfinished.append(row)
+            at[i] += 1
         if len(unfinished) < len(alive):
             alive = [alive[row] for row in unfinished]
             rows = torch.tensor(unfinished, dtype=torch.long, device=decoder.device)
-            tokens, state = tokens[rows], state.select(rows)
-        t += 1
+            tokens, state = tokens[rows], state.select(rows) if unfinished else state
     return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
 
 
 @torch.inference_mode()
-def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int) -> Iterator[int]:
+def follow_one(
+    decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int, read: Read | None = None
+) -> Iterator[int]:
     """Yield the tokens of one hypothesis after its prefix, each as soon as it is chosen."""
     if config.method == "beam":
         raise InputError(
@@ -118,9 +137,10 @@ def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeC
             hint='set decode.method = "sample" or "greedy"',
             code="input.stream",
         )
-    choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config)
-    tokens = torch.full((1,), decoder.start_id, device=decoder.device)
-    for t in range(request.max_len):
+    read = read or Read.nothing(decoder, 1)
+    choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config, read.lengths)
+    tokens = read.tokens
+    for t in range(read.lengths[0], request.max_len):
         logits, state = decoder.step(tokens, state)
         forced = request.forced(t, eos_id)
         log_probs = logits.float().log_softmax(dim=-1)
@@ -173,9 +193,12 @@ class EnsembleState:
 class _Sampler:
     """Sample with one generator per sentence, so that sampled output does not depend on the batch either."""
 
-    def __init__(self, requests: Sequence[Request], config: DecodeConfig) -> None:
+    def __init__(self, requests: Sequence[Request], config: DecodeConfig, read: Sequence[int]) -> None:
+        """`read` tokens of each prefix are not drawn again, but each took a number of the generator."""
         self.config = config
         self.generators = [torch.Generator().manual_seed(request.seed) for request in requests]
+        for generator, n in zip(self.generators, read, strict=True):
+            torch.rand(n, generator=generator)
 
     def __call__(self, log_probs: Tensor, sentences: list[int]) -> Tensor:
         p, ids = (log_probs / self.config.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)

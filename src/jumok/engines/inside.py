@@ -17,6 +17,7 @@ from torch.overrides import TorchFunctionMode
 from jumok.data.pages import make_page
 from jumok.decode.beam import beam_search
 from jumok.decode.options import DecodeConfig, Hypothesis, Node, Request, Trace
+from jumok.decode.search import Read
 from jumok.engines import (
     AdditiveStep,
     Array,
@@ -122,7 +123,8 @@ class TorchInside:
     ) -> tuple[list[Hypothesis], list[Node]]:
         model, state, end = self._begin(source)
         trace = Trace()
-        found = beam_search(model, state, [request], config, eos_id=end, tick=lambda: done(0), trace=trace)
+        read = Read.nothing(model, 1)
+        found = beam_search(model, state, [request], config, eos_id=end, read=read, tick=lambda: done(0), trace=trace)
         return found[0], trace.nodes
 
     def _begin(self, source: Sequence[int] | None) -> tuple[Any, Any, int]:
