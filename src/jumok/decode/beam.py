@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
+GROUP = 64
+"""tokens whose maximum is compared with those of other groups"""
+
 
 def length_penalty(length: int, alpha: float) -> float:
     """Wu et al. 2016, Eq. 14: lp(Y) = ((5 + |Y|) / 6) ^ alpha; |Y| includes the end token."""
@@ -79,7 +82,7 @@ def _candidates(logits: Tensor, scores: Tensor, forced: list[int], width: int) -
     """
     b, k = scores.shape
     log_probs = logits.float().log_softmax(dim=-1)
-    best, pieces = log_probs.topk(min(width, logits.shape[-1]), dim=-1)
+    best, pieces = likeliest(log_probs, min(width, logits.shape[-1]))
     c = best.shape[-1]
     if any(token != NO_TOKEN for token in forced):
         only = torch.tensor(forced, device=logits.device).repeat_interleave(k)
@@ -92,6 +95,25 @@ def _candidates(logits: Tensor, scores: Tensor, forced: list[int], width: int) -
     pieces = pieces.view(b, k * c).gather(1, flat)
     found = torch.stack([flat // c, pieces]).cpu().numpy()
     return best.cpu().numpy(), found[0], found[1]
+
+
+def likeliest(log_probs: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k highest of each row, and where they are: looked for in the k groups of tokens with the highest maxima.
+
+    Finding maxima takes a tenth of the time that finding the k highest takes.
+    """
+    n, v = log_probs.shape
+    groups = v // GROUP
+    if groups < 4 * k:
+        best, pieces = log_probs.topk(k, dim=-1)
+        return best, pieces
+    cut, device = groups * GROUP, log_probs.device
+    maxima = log_probs.unfold(1, GROUP, GROUP).amax(dim=-1)
+    chosen = maxima.topk(k, dim=-1, sorted=False).indices
+    within = (chosen[..., None] * GROUP + torch.arange(GROUP, device=device)).flatten(1)
+    pieces = torch.cat([within, torch.arange(cut, v, device=device).expand(n, -1)], dim=1)  # and the tokens left over
+    best, at = log_probs.gather(1, pieces).topk(k, dim=-1)
+    return best, pieces.gather(1, at)
 
 
 class _Beams:

@@ -260,8 +260,11 @@ class Seq2Seq(nn.Module):
         match self.config.attention:
             case "bahdanau":
                 # Section A.2.2: a maxout layer, t_k = max(t'_{2k-1}, t'_{2k}), with t' linear in s_i, c_i and y_{i-1}.
-                t = self.w_t(torch.cat([s, fed, e], dim=-1)).unflatten(-1, (-1, 2)).max(dim=-1).values
-                hidden: Tensor = self.dropout(t)
+                t = self.w_t(torch.cat([s, fed, e], dim=-1))
+                if torch.is_grad_enabled():
+                    hidden: Tensor = self.dropout(t.unflatten(-1, (-1, 2)).max(dim=-1).values)
+                else:  # the same in a tenth of the time, but with another gradient where both are equal
+                    hidden = self.dropout(torch.maximum(t[..., 0::2], t[..., 1::2]))
             case "luong":
                 hidden = fed
             case "none":
