@@ -104,8 +104,8 @@ def translation(before: Path, run: Path, file: Path, rounds: int) -> Row:
 
 
 def writing(rounds: int) -> Row:
-    c = GPT2Config(vocab_size=VOCAB, n_positions=256, n_embd=256, n_layer=4, n_head=4)
-    c.bos_token_id = c.eos_token_id = c.pad_token_id = VOCAB - 1
+    ends = dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), VOCAB - 1)
+    c = GPT2Config(vocab_size=VOCAB, n_positions=256, n_embd=256, n_layer=4, n_head=4, **ends)
     theirs = GPT2LMHeadModel(c).eval()
     config, tensors, _ = open_gpt2(_tree(theirs), theirs.state_dict(), Path(), HEADS)
     model = Gpt(config, vocab=VOCAB).eval()

@@ -158,8 +158,9 @@ class _Beams:
         return (keep[:, None] * before + beams).flatten(), pieces.flatten()
 
     def _end(self, row: int, beam: int, log_prob: float, coverage: Tensor | None) -> None:
-        i, n = self.alive[row], self.config.n_best
-        score = log_prob / length_penalty(int(self.at[i]) + 1, self.config.length_penalty)
+        i, n, alpha = self.alive[row], self.config.n_best, self.config.length_penalty
+        t = int(self.at[i])
+        score = log_prob / length_penalty(t + 1, alpha)
         if coverage is not None:
             score += float(coverage_cost(coverage[: self.requests[i].source_len], self.config.coverage_penalty))
         self.ended[i].append(Hypothesis(self.prefixes[i] + self.history[row, beam].tolist(), log_prob, score))
