@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from jumok.data.pages import pad
-from jumok.decode.options import DecodeConfig
-from jumok.decode.search import length_penalty
+from jumok.decode.options import DecodeConfig, length_penalty
 from jumok.engines.torch import TorchEngine
 from jumok.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig

@@ -1,20 +1,21 @@
-"""Greedy search, sampling and beam search over a decoder's `step` and its state's `select`.
+"""Search over a decoder's `step` and its state's `select`.
 
 A state has one row per hypothesis, and hypotheses are picked by selecting rows. No row depends on another
-sentence's rows, so a sentence's output does not depend on the batch it is in.
+sentence's rows, so a sentence's output does not depend on the batch it is in. Beam search itself is in beam.py.
 
-B sentences, K beams, V vocabulary, S source positions.
+V vocabulary, S source positions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import isfinite
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, Trace, damaged, length_penalty
+from jumok.decode.beam import beam_search
+from jumok.decode.options import NO_TOKEN, DecodeConfig, Hypothesis, Request, damaged
 from jumok.errors import InputError
 
 Tick = Callable[[], None]
@@ -38,6 +39,21 @@ class Decoder(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a state has read of each request's prefix: all tokens but the last, which is the next to be read."""
+
+    tokens: Tensor
+    """[B]: those; the start token of an empty prefix"""
+    lengths: list[int]
+    log_probs: list[float]
+    """of the prefixes"""
+
+    @staticmethod
+    def nothing(decoder: Decoder, rows: int) -> "Read":
+        return Read(torch.full((rows,), decoder.start_id, device=decoder.device), [0] * rows, [0.0] * rows)
+
+
 @torch.inference_mode()
 def search(
     decoder: Decoder,
@@ -47,15 +63,18 @@ def search(
     *,
     eos_id: int,
     tick: Tick = lambda: None,
+    read: Read | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each row of `state`, best first."""
+    """Return the hypotheses of each row of `state`, best first; `read` says how much of the prefixes it has read."""
+    read = read or Read.nothing(decoder, len(requests))
     match config.method:
         case "beam":
-            found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick)
+            found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick, read=read)
         case "greedy":
-            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick)
+            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick, read=read)
         case "sample":
-            found = follow(decoder, state, requests, _Sampler(requests, config), eos_id=eos_id, tick=tick)
+            choose = _Sampler(requests, config, read.lengths)
+            found = follow(decoder, state, requests, choose, eos_id=eos_id, tick=tick, read=read)
     if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
         raise damaged()
     return found
@@ -71,19 +90,18 @@ def follow(
     choose: Choose,
     *,
     eos_id: int,
+    read: Read,
     tick: Tick = lambda: None,
 ) -> list[list[Hypothesis]]:
     """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks."""
     alive = list(range(len(requests)))
-    ids: list[list[int]] = [[] for _ in requests]
-    log_prob = [0.0] * len(requests)
-    tokens = torch.full((len(requests),), decoder.start_id, device=decoder.device)
-    t = 0
+    ids = [list(request.prefix[:n]) for request, n in zip(requests, read.lengths, strict=True)]
+    log_prob, tokens, at = list(read.log_probs), read.tokens, list(read.lengths)
     while alive:
         tick()
         logits, state = decoder.step(tokens, state)
         log_probs = logits.float().log_softmax(dim=-1)
-        forced = torch.tensor([requests[i].forced(t, eos_id) for i in alive], device=decoder.device)
+        forced = torch.tensor([requests[i].forced(at[i], eos_id) for i in alive], device=decoder.device)
         tokens = torch.where(forced == NO_TOKEN, choose(log_probs, alive), forced)
         gains = log_probs.gather(1, tokens[:, None])[:, 0].tolist()
         unfinished = []
@@ -91,18 +109,20 @@ def follow(
             log_prob[i] += gain
             if token != eos_id:
                 ids[i].append(token)
-            if not requests[i].heard(t, token, gain) and token != eos_id:
+            if not requests[i].heard(at[i], token, gain) and token != eos_id:
                 unfinished.append(row)
+            at[i] += 1
         if len(unfinished) < len(alive):
             alive = [alive[row] for row in unfinished]
             rows = torch.tensor(unfinished, dtype=torch.long, device=decoder.device)
-            tokens, state = tokens[rows], state.select(rows)
-        t += 1
+            tokens, state = tokens[rows], state.select(rows) if unfinished else state
     return [[Hypothesis(ids[i], log_prob[i], log_prob[i])] for i in range(len(requests))]
 
 
 @torch.inference_mode()
-def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int) -> Iterator[int]:
+def follow_one(
+    decoder: Decoder, state: State, request: Request, config: DecodeConfig, *, eos_id: int, read: Read | None = None
+) -> Iterator[int]:
     """Yield the tokens of one hypothesis after its prefix, each as soon as it is chosen."""
     if config.method == "beam":
         raise InputError(
@@ -110,9 +130,10 @@ def follow_one(decoder: Decoder, state: State, request: Request, config: DecodeC
             hint='set decode.method = "sample" or "greedy"',
             code="input.stream",
         )
-    choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config)
-    tokens = torch.full((1,), decoder.start_id, device=decoder.device)
-    for t in range(request.max_len):
+    read = read or Read.nothing(decoder, 1)
+    choose: Choose = _likeliest if config.method == "greedy" else _Sampler([request], config, read.lengths)
+    tokens = read.tokens
+    for t in range(read.lengths[0], request.max_len):
         logits, state = decoder.step(tokens, state)
         forced = request.forced(t, eos_id)
         log_probs = logits.float().log_softmax(dim=-1)
@@ -165,9 +186,12 @@ class EnsembleState:
 class _Sampler:
     """Sample with one generator per sentence, so that sampled output does not depend on the batch either."""
 
-    def __init__(self, requests: Sequence[Request], config: DecodeConfig) -> None:
+    def __init__(self, requests: Sequence[Request], config: DecodeConfig, read: Sequence[int]) -> None:
+        """`read` tokens of each prefix are not drawn again, but each took a number of the generator."""
         self.config = config
         self.generators = [torch.Generator().manual_seed(request.seed) for request in requests]
+        for generator, n in zip(self.generators, read, strict=True):
+            torch.rand(n, generator=generator)
 
     def __call__(self, log_probs: Tensor, sentences: list[int]) -> Tensor:
         p, ids = (log_probs / self.config.temperature).softmax(dim=-1).sort(dim=-1, descending=True, stable=True)
@@ -180,93 +204,3 @@ class _Sampler:
         pick = (p.cumsum(dim=-1) < u * p.sum(dim=-1, keepdim=True)).sum(dim=-1, keepdim=True)
         pick = torch.minimum(pick, keep.sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # NaN keeps none
         return ids.gather(1, pick)[:, 0]
-
-
-def coverage_cost(coverage: Tensor, beta: float) -> Tensor:
-    """Wu et al. 2016, Eq. 14: cp = beta * sum_i log(min(sum_j p_ij, 1)) over the source positions."""
-    return beta * coverage.clamp(1e-9, 1).log().sum(dim=-1)
-
-
-def beam_search(
-    decoder: Decoder,
-    state: State,
-    requests: Sequence[Request],
-    config: DecodeConfig,
-    *,
-    eos_id: int,
-    tick: Tick = lambda: None,
-    trace: Trace | None = None,
-) -> list[list[Hypothesis]]:
-    """Keep the K likeliest prefixes at every step; stop when no better hypothesis can follow.
-
-    That is when the best unfinished prefix, even at the most favourable length, is no better than the n-th best
-    finished hypothesis. Stopping at K finished hypotheses, as is common, can lose a confident model's likeliest one:
-    poor early ends fill the K places before it is complete. A `trace` gets every candidate of the first sentence.
-    """
-    k, alpha, beta = config.beam, config.length_penalty, config.coverage_penalty
-    device = decoder.device
-    alive = list(range(len(requests)))
-    ended: list[list[Hypothesis]] = [[] for _ in requests]
-    state = state.select(torch.arange(len(alive), device=device).repeat_interleave(k))
-    scores = torch.full((len(alive), k), -inf, device=device)
-    scores[:, 0] = 0.0
-    history = torch.empty(len(alive), k, 0, dtype=torch.long, device=device)
-    coverage: Tensor | None = None
-    tokens = torch.full((len(alive) * k,), decoder.start_id, device=device)
-    t = 0
-    while alive:
-        tick()
-        attention: list[Tensor] | None = [] if beta else None
-        logits, state = decoder.step(tokens, state, attention=attention)
-        if attention:
-            now = _by_sentence(attention[0], k)
-            coverage = now if coverage is None else coverage + now
-        log_probs = _by_sentence(logits.float().log_softmax(dim=-1), k)  # [B, K, V]
-        forced = [requests[i].forced(t, eos_id) for i in alive]
-        for row, token in enumerate(forced):
-            if token != NO_TOKEN:
-                allowed = log_probs[row, :, token].clone()
-                log_probs[row] = -inf
-                log_probs[row, :, token] = allowed
-        # 2K candidates include at least K unfinished ones, since each beam has only one way to end.
-        width = min(2 * k, log_probs.shape[-1])
-        best, pieces = log_probs.topk(width, dim=-1)
-        best, flat = (scores[..., None] + best).flatten(1).topk(min(2 * k, k * width), dim=-1)
-        beams, pieces = flat // width, pieces.flatten(1).gather(1, flat)
-        ends = pieces == eos_id
-        # An end counts only if it is among the K best, like an unfinished prefix.
-        for row, rank in (ends & best.isfinite())[:, :k].nonzero().tolist():
-            beam = int(beams[row, rank])
-            log_prob = float(best[row, rank])
-            score = log_prob / length_penalty(t + 1, alpha)
-            if coverage is not None:
-                score += float(coverage_cost(coverage[row, beam, : requests[alive[row]].source_len], beta))
-            ended[alive[row]].append(Hypothesis(history[row, beam].tolist(), log_prob, score))
-        living = best.masked_fill(ends, -inf)
-        scores, order = living.topk(k, dim=-1)
-        if trace is not None:
-            trace.grow(*(part[0].tolist() for part in (best, beams, pieces, ends, order)))
-        beams, pieces = beams.gather(1, order), pieces.gather(1, order)
-        rows = []
-        for row, i in enumerate(alive):
-            done = sorted((h.score for h in ended[i]), reverse=True)
-            bound = float(scores[row, 0]) / length_penalty(requests[i].max_len + 1, alpha)
-            finished = len(done) >= config.n_best and done[config.n_best - 1] >= bound
-            if not finished and float(scores[row, 0]) > -inf:
-                rows.append(row)
-        keep = torch.tensor(rows, dtype=torch.long, device=device)
-        alive = [alive[row] for row in rows]
-        scores, beams, pieces = scores[keep], beams[keep], pieces[keep]
-        history = torch.cat([history[keep].gather(1, beams[..., None].expand(-1, -1, t)), pieces[..., None]], dim=-1)
-        source_rows = (keep[:, None] * k + beams).flatten()
-        if coverage is not None:
-            coverage = _by_sentence(coverage.flatten(0, 1)[source_rows], k)
-        state = state.select(source_rows)
-        tokens = pieces.flatten()
-        t += 1
-    return [sorted(hypotheses, key=lambda h: -h.score)[: config.n_best] for hypotheses in ended]
-
-
-def _by_sentence(rows: Tensor, k: int) -> Tensor:
-    """[B * K, X] as [B, K, X]."""
-    return rows.view(len(rows) // k, k, rows.shape[-1])

@@ -15,8 +15,9 @@ from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
 from jumok.data.pages import make_page
+from jumok.decode.beam import beam_search
 from jumok.decode.options import DecodeConfig, Hypothesis, Node, Request, Trace
-from jumok.decode.search import beam_search
+from jumok.decode.search import Read
 from jumok.engines import (
     AdditiveStep,
     Array,
@@ -39,6 +40,7 @@ from jumok.models.rnn import RnnLanguageModel
 from jumok.models.seq2seq import Seq2Seq
 from jumok.models.transformer import Transformer
 from jumok.nn.attention import AdditiveScore, MultiHeadAttention
+from jumok.nn.linear import onednn_linear
 from jumok.nn.positions import LearnedPositions
 from jumok.nn.recurrent import Recurrent, RecurrentLayer
 from jumok.nn.transformer import Stack
@@ -58,7 +60,7 @@ class _Recorded(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        if func is F.linear and id(args[1]) in self._seen:
+        if func in (F.linear, onednn_linear()) and id(args[1]) in self._seen:
             self._seen[id(args[1])].append((args[0], out))
         return out
 
@@ -121,7 +123,8 @@ class TorchInside:
     ) -> tuple[list[Hypothesis], list[Node]]:
         model, state, end = self._begin(source)
         trace = Trace()
-        found = beam_search(model, state, [request], config, eos_id=end, tick=lambda: done(0), trace=trace)
+        read = Read.nothing(model, 1)
+        found = beam_search(model, state, [request], config, eos_id=end, read=read, tick=lambda: done(0), trace=trace)
         return found[0], trace.nodes
 
     def _begin(self, source: Sequence[int] | None) -> tuple[Any, Any, int]:

@@ -12,14 +12,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from jumok.data.batching import sorted_batches
+from jumok.data.batching import Indices, sorted_batches
 from jumok.data.packing import Packed
-from jumok.data.pages import make_page, packed_states, pad, pages
+from jumok.data.pages import PREDICT_TOKENS, Page, packed_states, pad, pages
 from jumok.decode.options import DecodeConfig, Hypothesis, Request
-from jumok.decode.search import Ensemble, EnsembleState, follow_one, search
+from jumok.decode.search import Ensemble, EnsembleState, Read, follow_one, search
 from jumok.engines import Array, Done, Guessed, Part, Rows, Tags, nobody
 from jumok.engines.branches import continuations
 from jumok.engines.inside import TorchInside
+from jumok.engines.maps import attention_maps
+from jumok.engines.prefixes import read_prefixes
 from jumok.errors import RecipeError
 from jumok.hub.folder import ModelFolder
 from jumok.models.bert import Bert, BertPretraining
@@ -30,7 +32,7 @@ from jumok.models.gpt import Gpt
 from jumok.models.head import Head
 from jumok.models.rnn import RnnClassifier, RnnLanguageModel, RnnTagger
 from jumok.models.seq2seq import Seq2Seq
-from jumok.models.transformer import AttentionMaps, Transformer
+from jumok.models.transformer import Transformer
 from jumok.models.weights import load_tensors
 from jumok.nn.cross_entropy import linear_cross_entropy
 from jumok.text.tokenizer import Tokenizers
@@ -38,6 +40,8 @@ from jumok.text.vocabulary import EOS_ID
 from jumok.threads import Threads
 
 SEARCH_TOKENS = 4096
+PAGE_FLOATS = 3 << 19
+"""of a page's widest activations: 6 MB, which a CPU's cache can hold"""
 GENERATED_AT_ONCE = 64
 """texts that a language model continues in parallel"""
 Batch = TypeVar("Batch")
@@ -62,6 +66,13 @@ class TorchEngine(TorchInside):
             if self.threads is not None:
                 self.threads.look()
             yield batch
+
+    def _pages(self, rows: Rows) -> Iterator[tuple[Indices, Page]]:
+        """Pages small enough for a layer's widest activations to stay in the cache; a step of a recurrent network,
+        which has few, gains by more rows."""
+        d_ff = max(getattr(model.config, "d_ff", 0) for model in self.models)
+        cached = PAGE_FLOATS // d_ff if d_ff and self.device.type == "cpu" else PREDICT_TOKENS
+        return self._each(pages(rows, self.tokenizer, self.device, tokens=min(max(cached, 256), PREDICT_TOKENS)))
 
     @property
     def n_models(self) -> int:
@@ -95,7 +106,7 @@ class TorchEngine(TorchInside):
     @torch.inference_mode()
     def logits(self, rows: Rows, *, entities: Sequence[tuple[Part, Part]] = (), done: Done = nobody) -> list[Array]:
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in self._each(pages(rows, self.tokenizer, self.device)):
+        for some, page in self._pages(rows):
             extra: list[Tensor] = []
             if entities and isinstance(self.models[0], BertRelation):
                 where = torch.arange(page.ids.shape[1], device=self.device)
@@ -115,7 +126,7 @@ class TorchEngine(TorchInside):
         if not isinstance(model, RnnClassifier | BertClassifier):
             return None
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in self._each(pages(rows, self.tokenizer, self.device)):
+        for some, page in self._pages(rows):
             weights: list[Tensor] = []
             model(page.ids, page.segments, page.mask, weights=weights)
             if not weights:
@@ -165,7 +176,7 @@ class TorchEngine(TorchInside):
     @torch.inference_mode()
     def states(self, rows: Rows) -> list[Array]:
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
+        for some, page in self._pages(rows):
             hidden = self._bert(page.ids, page.segments, page.mask).double().cpu().numpy()
             for place, i in enumerate(some):
                 found[i] = hidden[place, : len(rows[i])]
@@ -175,7 +186,7 @@ class TorchEngine(TorchInside):
     def masked(self, rows: Rows) -> list[Array]:
         model = cast(BertPretraining, self.models[0])
         found: list[Array] = [np.zeros(0)] * len(rows)
-        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
+        for some, page in self._pages(rows):
             assert self.tokenizer.mask_id is not None
             is_mask = page.ids.eq(self.tokenizer.mask_id)
             hidden = model(page.ids, page.segments, page.mask)
@@ -188,7 +199,7 @@ class TorchEngine(TorchInside):
     def follows(self, rows: Rows) -> Array:
         model = cast(BertPretraining, self.models[0])
         found = np.zeros(len(rows))
-        for some, page in self._each(pages(rows, self.tokenizer, self.device, tokens=4096)):
+        for some, page in self._pages(rows):
             first = model(page.ids, page.segments, page.mask)[:, 0]
             found[some] = model.follows(first).softmax(dim=-1)[:, 0].double().cpu().numpy()
         return found
@@ -301,9 +312,9 @@ class TorchEngine(TorchInside):
         for first in self._each(range(0, len(order), GENERATED_AT_ONCE)):
             some = order[first : first + GENERATED_AT_ONCE]
             chosen = [requests[i] for i in some]
-            here = search(
-                model, model.start(len(some)), chosen, config, eos_id=self.tokenizer.end_id, tick=lambda: done(0)
-            )
+            state, read = self._prefixed(chosen)
+            end = self.tokenizer.end_id
+            here = search(model, state, chosen, config, eos_id=end, tick=lambda: done(0), read=read)
             for i, hypotheses in zip(some, here, strict=True):
                 found[i] = hypotheses
             done(len(some))
@@ -311,58 +322,29 @@ class TorchEngine(TorchInside):
 
     def stream(self, request: Request, config: DecodeConfig) -> Iterator[int]:
         model = cast(LanguageModel, self.models[0])
-        return follow_one(model, model.start(1), request, config, eos_id=self.tokenizer.end_id)
+        state, read = self._prefixed([request], probabilities=False)
+        return follow_one(model, state, request, config, eos_id=self.tokenizer.end_id, read=read)
+
+    @torch.inference_mode()
+    def _prefixed(self, requests: Sequence[Request], *, probabilities: bool = True) -> tuple[Any, Read]:
+        model = cast(LanguageModel, self.models[0])
+        if isinstance(model, Gpt):
+            return read_prefixes(model, requests, end_id=self.tokenizer.end_id, probabilities=probabilities)
+        return model.start(len(requests)), Read.nothing(model, len(requests))
 
     # attention
 
     @torch.inference_mode()
     def attention(self, source: Sequence[int], target: Sequence[int] | None = None) -> dict[str, Array]:
-        maps = self._maps(source, target)
+        maps = attention_maps(self.models[0], self.tokenizers, source, target)
         return {name: torch.cat(layers).double().cpu().numpy() for name, layers in maps.items()}
 
     @torch.inference_mode()
     def attention_maps(
         self, source: Sequence[int], target: Sequence[int] | None = None
     ) -> dict[str, list[NDArray[np.float32]]]:
-        maps = self._maps(source, target)
+        maps = attention_maps(self.models[0], self.tokenizers, source, target)
         return {name: [layer[0].float().cpu().numpy() for layer in layers] for name, layers in maps.items()}
-
-    def _maps(self, source: Sequence[int], target: Sequence[int] | None) -> dict[str, list[Tensor]]:
-        """Every layer's attention [1, H, T, S], by name."""
-        model = self.models[0]
-        if isinstance(model, Transformer):
-            return self._transformer_maps(model, source, target)
-        if isinstance(model, Seq2Seq):
-            written = torch.tensor([[self.tokenizers.target.pad_id, *(target or ())]], device=self.device)
-            read = torch.tensor([list(source)], device=self.device)
-            weights = model.alignment(read, torch.ones_like(read, dtype=torch.bool), written)
-            return {} if weights is None else {"cross": [weights[None]]}
-        page = make_page([source], self.tokenizer).to(self.device)
-        maps: list[Tensor] = []
-        if isinstance(model, Gpt):
-            model(torch.tensor([[self.tokenizer.start_id, *source]], device=self.device), weights=maps)
-            return {"self": maps}
-        if isinstance(model, RnnClassifier):
-            model(page.ids, page.segments, page.mask, weights=maps)
-            return {"pool": [maps[0][None, None]]} if maps else {}
-        bert = model if isinstance(model, Bert) else getattr(model, "bert", None)
-        if bert is None:
-            return {}
-        bert(page.ids, page.segments, page.mask, weights=maps)
-        return {"self": maps}
-
-    def _transformer_maps(
-        self, model: Transformer, source: Sequence[int], target: Sequence[int] | None
-    ) -> dict[str, list[Tensor]]:
-        read = torch.tensor([list(source)], device=self.device)
-        mask, maps = torch.ones_like(read, dtype=torch.bool), AttentionMaps([], [], [])
-        memory = model.encode(read, mask, maps=maps)
-        found = {"encoder": maps.encoder}
-        if target is not None:
-            written = torch.tensor([[self.tokenizers.target.pad_id, *target]], device=self.device)
-            model.decode(memory, mask, written, maps=maps)
-            found |= {"decoder": maps.decoder, "cross": maps.cross}
-        return found
 
 
 def _directions(model: LanguageModel, read: Tensor, out: Tensor, real: Tensor) -> list[Tensor]:

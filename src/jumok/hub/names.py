@@ -9,7 +9,7 @@ from torch import Tensor
 
 from jumok.errors import CheckpointError
 from jumok.models.weights import compare_tensors
-from jumok.nn.transformer import Activation
+from jumok.nn.linear import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
     "gelu": "gelu",

@@ -13,7 +13,8 @@ from torch import Tensor, nn
 
 from jumok.config import Depth, Positive, Width
 from jumok.nn.dropout import Dropout
-from jumok.nn.transformer import Activation, Block, BodyConfig, Stack, activate
+from jumok.nn.linear import Activation, Linear, activate, linear
+from jumok.nn.transformer import Block, BodyConfig, Stack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,7 +45,7 @@ class Bert(nn.Module):
         self.norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.dropout = Dropout(c.dropout)
         self.stack = Stack(c.stack("post"))
-        self.pooler = nn.Linear(c.d_model, c.d_model) if pooler else None
+        self.pooler = Linear(c.d_model, c.d_model) if pooler else None
         self.apply(initialise)
 
     def forward(
@@ -98,10 +99,10 @@ class BertPretraining(nn.Module):
         super().__init__()
         self.config = c
         self.bert = Bert(c, vocab=vocab, pooler=next_sentence)
-        self.transform = nn.Linear(c.d_model, c.d_model)
+        self.transform = Linear(c.d_model, c.d_model)
         self.transform_norm = nn.LayerNorm(c.d_model, eps=c.norm_eps)
         self.bias = nn.Parameter(torch.zeros(vocab))
-        self.next_sentence = nn.Linear(c.d_model, 2) if next_sentence else None
+        self.next_sentence = Linear(c.d_model, 2) if next_sentence else None
         self.apply(initialise)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, positions: Tensor | None = None) -> Tensor:
@@ -114,7 +115,7 @@ class BertPretraining(nn.Module):
         return out
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return self.transformed(hidden) @ self.projection.T + self.bias
+        return linear(self.transformed(hidden), self.projection, self.bias)
 
     def follows(self, first: Tensor) -> Tensor:
         """Logits [., 2] from the states of `[CLS]`: B follows A (0), or comes from elsewhere (1)."""

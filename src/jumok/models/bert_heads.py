@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from jumok.models.bert import Bert, BertConfig, initialise
 from jumok.nn.crf import Crf
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Linear
 
 
 class BertClassifier(nn.Module):
@@ -21,7 +22,7 @@ class BertClassifier(nn.Module):
         self.config = c
         self.bert = Bert(c, vocab=vocab)
         self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_model, n_labels)
+        self.output = Linear(c.d_model, n_labels)
         initialise(self.output)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
@@ -50,7 +51,7 @@ class BertTagger(nn.Module):
         self.config = c
         self.bert = Bert(c, vocab=vocab, pooler=False)
         self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_model, n_labels)
+        self.output = Linear(c.d_model, n_labels)
         self.crf = Crf(n_labels) if crf else None
         initialise(self.output)
 
@@ -80,9 +81,9 @@ class BertRelation(nn.Module):
         self.config = c
         self.bert = Bert(c, vocab=vocab, pooler=False)
         self.dropout = Dropout(c.dropout)
-        self.w_0 = nn.Linear(c.d_model, c.d_model)
-        self.w_1 = nn.Linear(c.d_model, c.d_model)
-        self.w_3 = nn.Linear(3 * c.d_model, n_labels)
+        self.w_0 = Linear(c.d_model, c.d_model)
+        self.w_1 = Linear(c.d_model, c.d_model)
+        self.w_3 = Linear(3 * c.d_model, n_labels)
         for layer in (self.w_0, self.w_1, self.w_3):
             initialise(layer)
 

@@ -28,6 +28,7 @@ from torch.nn import functional as F
 
 from jumok.config import Depth, Share, Width
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import linear
 from jumok.nn.recurrent import Packing, RecurrentLayer, State
 
 
@@ -161,7 +162,7 @@ class Elmo(nn.Module):
         return self.embedding.weight[:-1]
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _between_starts(self, ids: Tensor, mask: Tensor) -> Tensor:
         """[B, S + 2, H]: the embeddings, with one start before the words and only starts after them."""

@@ -15,8 +15,10 @@ from jumok.config import Positive, Width
 from jumok.models.bert import initialise
 from jumok.nn.attention import KeysValues, causal_mask
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Activation, linear
 from jumok.nn.positions import LearnedPositions
-from jumok.nn.transformer import Activation, BodyConfig, Stack
+from jumok.nn.sharing import Past
+from jumok.nn.transformer import BodyConfig, Stack
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,10 +40,17 @@ class GptConfig(BodyConfig):
 class GptState:
     """State after the tokens read so far; rows can be selected, dropped and repeated."""
 
-    past: list[KeysValues] | None
+    past: list[KeysValues] | None = None
+    written: Past = Past()
+    read: int | Tensor = 0
+    """tokens read: by all rows, or by each [N]"""
 
     def select(self, rows: Tensor) -> "GptState":
-        return GptState(None if self.past is None else [kv.select(rows) for kv in self.past])
+        if self.past is None:
+            return self
+        picked, written = self.written.pick(rows, len(self.past[0].k))
+        past = self.past if picked is None else [kv.select(picked) for kv in self.past]
+        return GptState(past, written, self.read if isinstance(self.read, int) else self.read.index_select(0, rows))
 
 
 class Gpt(nn.Module):
@@ -82,16 +91,27 @@ class Gpt(nn.Module):
         return hidden
 
     def start(self, rows: int) -> GptState:
-        return GptState(None)
+        return GptState()
+
+    def read(self, ids: Tensor, lengths: Tensor) -> tuple[Tensor, GptState]:
+        """Read texts at once: ids [B, S] beginning with the start, `lengths` [B] of them real and the others to the
+        right of these; returns hidden states [B, S, D] and the state after the last real one."""
+        s = ids.shape[1]
+        hidden, past = self.stack(self._embed(ids, self.positions(0, s)), causal_mask(s, s, device=ids.device))
+        real = torch.arange(s, device=ids.device) < lengths[:, None]
+        if bool(real.all()):
+            return hidden, GptState(past, Past(steps=(s,)), s)
+        return hidden, GptState(past, Past(own=real, steps=(s,)), lengths)
 
     def step(
         self, tokens: Tensor, state: GptState, *, attention: list[Tensor] | None = None
     ) -> tuple[Tensor, GptState]:
         """Map tokens [B] to logits [B, V] of the next token."""
-        read = 0 if state.past is None else state.past[0].k.shape[2]
-        x = self._embed(tokens[:, None], self.positions(read, read + 1))
-        hidden, past = self.stack(x, None, past=state.past)
-        return self.logits(hidden[:, 0]), GptState(past)
+        read, written = state.read, state.written.grow()
+        at = self.positions(read, read + 1) if isinstance(read, int) else self.positions.embedding(written.split(read))
+        x = self._embed(written.split(tokens), at)
+        hidden, past = self.stack(x, written.mask(device=tokens.device), past=state.past)
+        return self.logits(hidden.flatten(0, 1)), GptState(past, written, read + 1)
 
     @property
     def device(self) -> torch.device:
@@ -103,7 +123,7 @@ class Gpt(nn.Module):
         return self.embedding.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _embed(self, ids: Tensor, positions: Tensor) -> Tensor:
         x: Tensor = self.dropout(self.embedding(ids) + positions)

@@ -19,6 +19,7 @@ from jumok.models.features import Features, FeaturesConfig
 from jumok.nn.attention import AdditiveScore, attend
 from jumok.nn.crf import Crf
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Linear, linear
 from jumok.nn.recurrent import Cell, Recurrent, State
 
 
@@ -91,7 +92,7 @@ class RnnClassifier(nn.Module):
         self.reader = RnnReader(c, vocab=vocab)
         self.score = AdditiveScore(c.d_hidden, c.d_hidden, c.d_hidden) if c.pool == "attention" else None
         self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_hidden, n_labels)
+        self.output = Linear(c.d_hidden, n_labels)
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor, *, weights: list[Tensor] | None = None) -> Tensor:
         """ids [B, S] to logits [B, L]; attention pooling appends its weights [B, S] if a list is given.
@@ -128,7 +129,7 @@ class RnnTagger(nn.Module):
         self.config = c
         self.reader = RnnReader(c, vocab=vocab)
         self.dropout = Dropout(c.dropout)
-        self.output = nn.Linear(c.d_hidden, n_labels)
+        self.output = Linear(c.d_hidden, n_labels)
         self.crf = Crf(n_labels) if crf else None
 
     def forward(self, ids: Tensor, segments: Tensor, mask: Tensor) -> Tensor:
@@ -160,7 +161,7 @@ class RnnLanguageModel(nn.Module):
         self.config = c
         self.start_id = vocab - 1
         self.reader = RnnReader(c, vocab=vocab)
-        self.output = None if c.d_embedding == c.d_hidden else nn.Linear(c.d_hidden, vocab - 1, bias=False)
+        self.output = None if c.d_embedding == c.d_hidden else Linear(c.d_hidden, vocab - 1, bias=False)
         self.dropout = Dropout(c.dropout)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -191,4 +192,4 @@ class RnnLanguageModel(nn.Module):
         return self.reader.embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)

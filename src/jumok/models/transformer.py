@@ -3,7 +3,7 @@
 B batch, S source positions, T target positions, D d_model, V vocabulary. Masks are bool, True = may be attended to.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from typing import Literal
 
@@ -13,8 +13,10 @@ from torch import Tensor, nn
 from jumok.config import Depth, Share, Width
 from jumok.nn.attention import KeysValues, causal_mask, neighbourhood_mask
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Activation, Linear, linear
 from jumok.nn.positions import LearnedPositions, SinusoidalPositions
-from jumok.nn.transformer import Activation, NormOrder, Stack, StackConfig
+from jumok.nn.sharing import Past
+from jumok.nn.transformer import NormOrder, Stack, StackConfig
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,13 +81,18 @@ class TransformerState:
 
     memories: list[KeysValues]
     memory_mask: Tensor
-    past: list[KeysValues] | None
+    past: list[KeysValues] | None = None
+    written: Past = Past()
 
     def select(self, rows: Tensor) -> "TransformerState":
+        picked, written = self.written.pick(rows, len(self.memory_mask))
+        if picked is None:
+            return replace(self, written=written)
         return TransformerState(
-            [kv.select(rows) for kv in self.memories],
-            self.memory_mask.index_select(0, rows),
-            None if self.past is None else [kv.select(rows) for kv in self.past],
+            [kv.select(picked) for kv in self.memories],
+            self.memory_mask.index_select(0, picked),
+            None if self.past is None else [kv.select(picked) for kv in self.past],
+            written,
         )
 
 
@@ -117,7 +124,7 @@ class Transformer(nn.Module):
             self.source_embedding = nn.Embedding(source_vocab, c.d_model, padding_idx=source_vocab - 1)
         self.output = None
         if c.tie_embeddings == "none":
-            self.output = nn.Linear(c.d_model, target_vocab - 1, bias=False)
+            self.output = Linear(c.d_model, target_vocab - 1, bias=False)
         self.source_positions = self._positions()
         self.target_positions = self._positions()
         self.dropout = Dropout(c.dropout)
@@ -131,7 +138,7 @@ class Transformer(nn.Module):
         return self.decode(memory, source_mask, target)
 
     def encode(self, source: Tensor, source_mask: Tensor, *, maps: AttentionMaps | None = None) -> Tensor:
-        x = self._embed(self.source_embedding, self.source_positions, source, 0)
+        x = self._embed(self.source_embedding, self.source_positions, source)
         mask = self._restrict(source_mask[:, None, None, :], source.shape[1])
         memory: Tensor = self.encoder(x, mask, self_weights=maps.encoder if maps else None)[0]
         return memory
@@ -140,7 +147,7 @@ class Transformer(nn.Module):
         self, memory: Tensor, source_mask: Tensor, target: Tensor, *, maps: AttentionMaps | None = None
     ) -> Tensor:
         t = target.shape[1]
-        x = self._embed(self.target_embedding, self.target_positions, target, 0)
+        x = self._embed(self.target_embedding, self.target_positions, target)
         # Padding is to the right of all real tokens, so the causal mask hides it from them too.
         hidden: Tensor = self.decoder(
             x,
@@ -154,7 +161,7 @@ class Transformer(nn.Module):
 
     def start(self, source: Tensor, source_mask: Tensor) -> TransformerState:
         memory = self.encode(source, source_mask)
-        return TransformerState(self.decoder.memories(memory), source_mask[:, None, None, :], None)
+        return TransformerState(self.decoder.memories(memory), source_mask[:, None, None, :])
 
     def step(
         self, tokens: Tensor, state: TransformerState, *, attention: list[Tensor] | None = None
@@ -163,21 +170,21 @@ class Transformer(nn.Module):
 
         If a list is given, the attention to the source [B, S], mean over layers and heads, is appended to it.
         """
-        position = 0 if state.past is None else state.past[0].k.shape[2]
-        x = self._embed(self.target_embedding, self.target_positions, tokens[:, None], position)
-        r = self.config.neighbourhood
+        position, written = len(state.written.steps), state.written.grow()
+        # The rows that share a memory are its queries, side by side.
+        x = self._embed(self.target_embedding, self.target_positions, written.split(tokens), position)
         weights: list[Tensor] | None = None if attention is None else []
         x, past = self.decoder(
             x,
-            None if r is None else neighbourhood_mask(1, position + 1, r, device=tokens.device),
+            written.mask(self.config.neighbourhood, device=tokens.device),
             past=state.past,
             memories=state.memories,
             memory_mask=state.memory_mask,
             cross_weights=weights,
         )
         if attention is not None and weights:
-            attention.append(torch.stack(weights).mean(dim=(0, 2))[:, 0])
-        return self.logits(x[:, 0]), TransformerState(state.memories, state.memory_mask, past)
+            attention.append(torch.stack(weights).mean(dim=(0, 2)).flatten(0, 1))
+        return self.logits(x.flatten(0, 1)), TransformerState(state.memories, state.memory_mask, past, written)
 
     def alignment(self, source: Tensor, source_mask: Tensor, target: Tensor) -> Tensor:
         """[B, T, S]: attention to the source at every step, mean over layers and heads."""
@@ -195,7 +202,7 @@ class Transformer(nn.Module):
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return hidden @ self.projection.T
+        return linear(hidden, self.projection)
 
     def _positions(self) -> SinusoidalPositions | LearnedPositions:
         if self.config.positions == "learned":
@@ -207,9 +214,11 @@ class Transformer(nn.Module):
         embedding: nn.Embedding,
         positions: SinusoidalPositions | LearnedPositions,
         ids: Tensor,
-        start: int,
+        at: int | None = None,
     ) -> Tensor:
-        x = embedding(ids) * sqrt(self.config.d_model) + positions(start, start + ids.shape[1])
+        """Embed ids in positions 0, 1, ..., or all at position `at`."""
+        where = (0, ids.shape[1]) if at is None else (at, at + 1)
+        x = embedding(ids) * sqrt(self.config.d_model) + positions(*where)
         dropped: Tensor = self.dropout(x)
         return dropped
 

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Linear
 
 Cell = Literal["elman", "lstm", "gru"]
 GATES: dict[Cell, int] = {"elman": 1, "lstm": 4, "gru": 3}
@@ -104,9 +105,9 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         self.cell: Cell = cell
         self.d_hidden = d_hidden
-        self.w_x = nn.Linear(d_in, GATES[cell] * d_hidden)
+        self.w_x = Linear(d_in, GATES[cell] * d_hidden)
         # Only the GRU needs both biases: its candidate has one inside the reset gate.
-        self.w_h = nn.Linear(d_hidden, GATES[cell] * d_hidden, bias=cell == "gru")
+        self.w_h = Linear(d_hidden, GATES[cell] * d_hidden, bias=cell == "gru")
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -(d_hidden**-0.5), d_hidden**-0.5)
 

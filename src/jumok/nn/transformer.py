@@ -8,14 +8,13 @@ from dataclasses import dataclass
 from typing import Literal
 
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from jumok.config import Depth, Positive, Share, Width
 from jumok.nn.attention import KeysValues, MultiHeadAttention
 from jumok.nn.dropout import Dropout
+from jumok.nn.linear import Activation, Linear, linear
 
 NormOrder = Literal["post", "pre"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,33 +79,17 @@ class BodyConfig:
         )
 
 
-def activate(x: Tensor, activation: Activation) -> Tensor:
-    """max(0, x); x Phi(x), exact as in BERT or by the tanh formula as in GPT; or x sigmoid(x), also called swish.
-
-    The last three are from Hendrycks & Gimpel 2016.
-    """
-    match activation:
-        case "relu":
-            return x.relu_()
-        case "gelu":
-            return F.gelu(x)
-        case "gelu_tanh":
-            return F.gelu(x, approximate="tanh")
-        case "silu":
-            return F.silu(x)
-
-
 class FeedForward(nn.Module):
     """Eq. 2: FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, or another activation instead of the maximum."""
 
     def __init__(self, d_model: int, d_ff: int, activation: Activation = "relu") -> None:
         super().__init__()
         self.activation: Activation = activation
-        self.w_1 = nn.Linear(d_model, d_ff)
-        self.w_2 = nn.Linear(d_ff, d_model)
+        self.w_1 = Linear(d_model, d_ff)
+        self.w_2 = Linear(d_ff, d_model)
 
     def forward(self, x: Tensor) -> Tensor:
-        out: Tensor = self.w_2(activate(self.w_1(x), self.activation))
+        out: Tensor = self.w_2(linear(x, self.w_1.weight, self.w_1.bias, self.activation))
         return out
 
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 
 from jumok.config import read_config
-from jumok.decode.options import DecodeConfig, Request
-from jumok.decode.search import Ensemble, EnsembleState, coverage_cost, length_penalty, search
+from jumok.decode.beam import coverage_cost, likeliest
+from jumok.decode.options import DecodeConfig, Request, length_penalty
+from jumok.decode.search import Ensemble, EnsembleState, search
 from jumok.errors import CheckpointError, RecipeError
 
 EOS = 0
@@ -115,6 +116,18 @@ def test_a_wide_beam_finds_the_best_of_all_sequences(alpha, n_best):
         for hypothesis, (score, _, log_prob) in zip(hypotheses, expected, strict=True):
             assert hypothesis.score == pytest.approx(score, abs=1e-5)
             assert hypothesis.log_prob == pytest.approx(log_prob, abs=1e-5)
+
+
+@pytest.mark.parametrize("v", [3, 40, 2048, 2053, 4999])
+@pytest.mark.parametrize("k", [1, 2, 8])
+def test_the_likeliest_tokens_are_those_of_topk(v, k):
+    log_probs = torch.randn(12, v, generator=torch.Generator().manual_seed(v)).log_softmax(dim=-1)
+    log_probs[0, -1] = 1.0  # beyond the last whole group
+    log_probs[1, 5:] = -torch.inf
+    k = min(k, v)
+    best, pieces = likeliest(log_probs, k)
+    assert torch.equal(best, log_probs.topk(k).values)
+    assert torch.equal(log_probs.gather(1, pieces), best)
 
 
 def test_length_penalty_changes_the_winner():
