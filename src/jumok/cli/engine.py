@@ -12,7 +12,10 @@ def ensure_engine(run: Path, say: Callable[[str], None]) -> None:
     from jumok.hub.files import model_folder
     from jumok.predictor import NOT_INSTALLED, why_not_fast
 
-    path = model_folder(run)
+    try:
+        path = model_folder(run)
+    except (CheckpointError, OSError):
+        return  # `load` says what is wrong
     if (reason := why_not_fast([path])) is not None or path == run:
         if reason == NOT_INSTALLED:
             say(f"note: {reason}")
