@@ -236,7 +236,7 @@ def test_the_scores_of_a_run_are_those_of_its_predictor(runs, task, held_out):
 @each_task
 def test_a_run_is_not_better_than_itself(runs, task, held_out):
     predictor = runs(task).predictor
-    found = predictor.compare(load(runs(task).folder), held_out(task))
+    found = predictor.compare(load(runs(task).folder, engine="torch"), held_out(task))
     assert found != []
     assert all((c.difference, c.low, c.high, c.p_value) == pytest.approx((0, 0, 0, 1), abs=1e-9) for c in found)
     scores = predictor.score(held_out(task))[0]["scores"]

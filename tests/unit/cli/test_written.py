@@ -13,6 +13,7 @@ from jumok.cli import app, main, report
 from jumok.errors import InputError, JumokError
 from jumok.examples.pairs import Pair
 from jumok.examples.plain import Text
+from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.tasks.protocol import answered
 
@@ -82,7 +83,7 @@ def test_what_is_written_is_read_back_as_what_the_predictor_says(jumok, runs, tr
     assert (said.code, said.out, said.error) == (0, "", None)
     assert str(out) in said.err
     assert "60" in said.err
-    outputs = answered(run.predictor.predict(examples))
+    outputs = answered(load(run.folder).predict(examples))
     expected = [run.predictor.completed(*both) for both in zip(examples, outputs, strict=True)]
     found = list(data.for_files([str(out)]).read("test", seed=1))
     assert placeless(found) == placeless(expected)
