@@ -15,9 +15,13 @@ from shutil import copytree, ignore_patterns
 from time import process_time
 from typing import Any
 
+from safetensors.torch import save_file
+
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
 from jumok.engines.fast_folder import (
+    BODY,
+    HEADS,
     Built,
     Compute,
     Trial,
@@ -34,14 +38,16 @@ from jumok.examples import Split
 from jumok.files import MANIFEST
 from jumok.hub.files import model_folder
 from jumok.hub.folder import ModelFolder
+from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
 from jumok.predictor import open_fast, why_not_fast
 from jumok.recipe import Recipe, parse_recipe
+from jumok.tasks import task_named
 from jumok.tasks.stored import read_model
 from jumok.train.folder import RunFolder
 from jumok.train.loop import LOWER_IS_BETTER
 
-EXAMPLES = 500
+EXAMPLES = 1000
 """of dev that a form of the model is scored on"""
 WORTH = 2000
 """tokens of a vocabulary from which on a shortlist saves time"""
@@ -57,6 +63,8 @@ PAIRS = 50_000
 
 def unsuited(config: ModelConfig) -> str | None:
     """Why only the reference engine can run such a model."""
+    if isinstance(config, BertConfig):
+        return None
     from jumok.engines.fast_specs import unsuited
 
     return unsuited(config)
@@ -77,15 +85,25 @@ def build_engine(run: Path, *, done: Done = nobody) -> Built:
         longest=getattr(model.config, "longest", None),
         attends=bool(getattr(model.config, "attends", False)),
         facts=model.facts,
-        library=library_version(),
+        **_head(model),
+        library=library_version(model.config.kind),
         model=model_digest(path),
     )
     dev = _examples(recipe, "dev", EXAMPLES) if recipe is not None else []
-    if recipe is None or not dev:
+    if recipe is None or not dev or recipe.kind.learns_from_text == "masked":
         _store(engine_folder(path), plain, model)
         return plain
     with tempfile.TemporaryDirectory(dir=run, prefix=".engine-") as beside:
         return _Trials(path, model, recipe, dev, Path(beside), done).best(plain)
+
+
+def _head(model: ModelFolder) -> dict[str, Any]:
+    """What has to be known of a BERT's head."""
+    if not isinstance(model.config, BertConfig):
+        return {}
+    kind, config = task_named(model.facts["task"]["kind"]), model.facts["task"]
+    asks = kind.head(config, kind.read_facts(model.facts)).asks
+    return {"asks": asks, "activation": model.config.activation, "norm_eps": model.config.norm_eps}
 
 
 def build_after(run: Path, done: Done) -> str:
@@ -112,15 +130,30 @@ def engine_of(run: Path) -> str:
 
 
 def _store(folder: Path, built: Built, model: ModelFolder, shortlist: Shortlist | None = None) -> None:
-    from jumok.engines.fast_specs import write_spec
-
     def write(building: Path) -> None:
+        if built.kind == "bert":
+            _write_bert(building, built, model)
+            return
+        from jumok.engines.fast_specs import write_spec
+
         write_spec(model, building, quantization=None if built.compute == "float32" else built.compute)
         if shortlist is not None:
             words = (each.pieces(range(each.vocab_size)) for each in (model.tokenizers.source, model.tokenizers.target))
             shortlist.write(building / VOCABULARY_MAP, *words)
 
     store_engine(folder, built, model.tokenizers, write)
+
+
+def _write_bert(building: Path, built: Built, model: ModelFolder) -> None:
+    """The body as a graph, and the tensors of its head."""
+    from jumok.engines.onnx_graph import write_graph
+
+    write_graph(model, building / BODY, int8=built.compute == "int8", first_only=built.asks == "text")
+    body = ("bert.stack.", "bert.positions.", "bert.segments.", "bert.norm.")
+    own = {name: tensor for name, tensor in model.tensors.items() if not name.startswith(body)}
+    if built.asks != "masked":  # which predicts tokens with their embeddings
+        own.pop("bert.embedding.weight", None)
+    save_file(own if built.asks != "nothing" else {}, building / HEADS)
 
 
 class _Trials:
@@ -170,6 +203,8 @@ class _Trials:
 
     def rows(self, form: Built) -> int | None:
         """The number of texts in a batch with which a few of dev are computed fastest here; None if all are slow."""
+        if form.kind == "bert":
+            return None
         seconds: dict[int, float] = {}
         for rows in (ROWS[form.compute], *BATCHES):
             predictor = open_fast(self.path, self.folder(form), layout=Layout(1, rows))

@@ -4,7 +4,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
-from jumok.engines.fast_folder import KINDS, engine_folder, read_engine
+from jumok.engines.fast_folder import LIBRARIES, engine_folder, read_engine
 from jumok.errors import CheckpointError, InputError, listed
 from jumok.hub.files import CONFIG, model_folder, read_json
 from jumok.tasks import task_named
@@ -78,13 +78,19 @@ def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
         return "an ensemble needs the reference engine"
     if device not in ("auto", "cpu") or (device == "auto" and Path("/proc/driver/nvidia").exists()):
         return "the fast engine runs on CPUs only"
-    tree = read_json(paths[0] / CONFIG).get("jumok")
-    kind = tree.get("model", {}).get("kind") if isinstance(tree, dict) else None
-    if kind not in KINDS:
-        return "CTranslate2 has no such model"
-    if find_spec("ctranslate2") is None:
+    facts = read_json(paths[0] / CONFIG).get("jumok")
+    kind, task = _kinds(facts) if isinstance(facts, dict) else ("", "")
+    if kind not in LIBRARIES or (kind == "gpt" and task != "language_model"):
+        return "no other engine has such a model"
+    if find_spec(LIBRARIES[kind]) is None:
         return NOT_INSTALLED
     return None
+
+
+def _kinds(facts: dict[str, Any]) -> tuple[str, str]:
+    """The kinds of the model and of its task."""
+    model, task = (facts.get(key) for key in ("model", "task"))
+    return tuple(str(each.get("kind")) if isinstance(each, dict) else "" for each in (model, task))  # type: ignore
 
 
 def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:

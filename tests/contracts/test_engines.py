@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from jumok.building import _store
 from jumok.data.pages import pad
 from jumok.engines import fast_work
 from jumok.engines.fast import FastEngine
@@ -19,6 +20,7 @@ from jumok.engines.fast_translation import POSITIONS, FastTranslator
 from jumok.engines.torch import TorchEngine
 from jumok.hub.folder import ModelFolder
 from jumok.models.gpt import Gpt, GptConfig
+from jumok.models.head import Head
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.models.weights import unique_tensors
@@ -28,6 +30,7 @@ from jumok.tasks.translation import TranslationFacts
 from jumok.tasks.translation.predictor import Translator
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import TokenizerConfig
+from tiny_berts import bert_folder, frames
 
 LETTERS = "a b c d e f g h i j k l m n o p q r s t u v w x y z"
 JOINT = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=40), [LETTERS])
@@ -236,6 +239,74 @@ def test_samples_of_a_gpt_are_the_references(tmp_path):
     options = {"method": "sample", "max_extra": 8, "seed": 5}
     assert fast(texts(5), **options) == reference(texts(5), **options)
     assert used_reference(fast)
+
+
+HEADED = {
+    "text": Head(asks="text", n_labels=3),
+    "pieces": Head(asks="pieces", n_labels=4),
+    "crf": Head(asks="pieces", n_labels=4, crf=True),
+    "entities": Head(asks="entities", n_labels=3),
+    "masked": Head(asks="masked"),
+    "nothing": Head(asks="nothing"),
+}
+LENGTHS = [7, 4, 12, 7, 40, 5, 12, 9]
+
+
+def berts(folder, kind, compute="float32"):
+    """The reference and the fast engine of a tiny BERT with one of the heads."""
+    model, stored = bert_folder(HEADED[kind], n_layers=2)
+    c = stored.config
+    head = {"asks": HEADED[kind].asks, "activation": c.activation, "norm_eps": c.norm_eps}
+    built = Built(kind="bert", longest=c.max_len, attends=True, compute=compute, facts={}, library="", model="", **head)
+    _store(folder / "engine", built, stored)
+    reference = TorchEngine([model], stored.tokenizers)
+    return reference, FastEngine(built, folder / "engine", stored.tokenizers, pytest.fail), stored
+
+
+@pytest.mark.parametrize("kind", ["text", "pieces", "crf", "entities"])
+def test_the_heads_of_a_bert_give_the_logits_of_the_reference(tmp_path, kind):
+    reference, fast, stored = berts(tmp_path, kind)
+    rows = frames(stored, LENGTHS)
+    where = {"entities": [((1, 2), (2, len(row) - 1)) for row in rows]} if kind == "entities" else {}
+    counted = []
+    ours, theirs = reference.logits(rows, **where), fast.logits(rows, done=counted.append, **where)
+    assert sum(counted) == len(rows)
+    for one, other in zip(ours, theirs, strict=True):
+        assert other.shape == one.shape
+        np.testing.assert_allclose(other, one, rtol=1e-5, atol=2e-5)
+    if kind in ("pieces", "crf"):
+        for one, other in zip(reference.tag(ours), fast.tag(theirs), strict=True):
+            np.testing.assert_array_equal(other.best, one.best)
+            np.testing.assert_allclose(other.probabilities, one.probabilities, atol=1e-5)
+
+
+def test_a_pretrained_bert_predicts_as_the_reference(tmp_path):
+    reference, fast, stored = berts(tmp_path, "masked")
+    rows = frames(stored, LENGTHS, masks=True)
+    assert (fast.can_fill, fast.can_follow) == (reference.can_fill, reference.can_follow) == (True, True)
+    for one, other in zip(reference.masked(rows), fast.masked(rows), strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-5)
+    np.testing.assert_allclose(fast.follows(rows), reference.follows(rows), atol=1e-5)
+
+
+def test_the_states_of_an_encoder_are_those_of_the_reference(tmp_path):
+    reference, fast, stored = berts(tmp_path, "nothing")
+    rows = frames(stored, LENGTHS)
+    assert (fast.can_fill, fast.can_follow) == (False, False)
+    for one, other in zip(reference.states(rows), fast.states(rows), strict=True):
+        np.testing.assert_allclose(other, one, atol=1e-5)
+
+
+@pytest.mark.parametrize("compute", ["float32", "int8"])
+def test_a_label_does_not_depend_on_its_batch_to_the_last_bit(tmp_path, compute):
+    _, fast, stored = berts(tmp_path, "text", compute)
+    rows = frames(stored, LENGTHS)
+    found = fast.logits(rows)
+    alone = [fast.logits([row])[0] for row in rows]
+    backwards = fast.logits(rows[::-1])[::-1]
+    for one, other, third in zip(found, alone, backwards, strict=True):
+        np.testing.assert_array_equal(one, other)
+        np.testing.assert_array_equal(one, third)
 
 
 @pytest.mark.parametrize(

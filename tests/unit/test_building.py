@@ -127,7 +127,7 @@ def test_an_engine_that_cannot_be_trusted_is_not_used_and_built_again(run, spoil
 
 def test_an_engine_of_another_version_is_named_and_built_again(run, monkeypatch):
     built = build_engine(run)
-    monkeypatch.setattr(fast_folder, "library_version", lambda: "ctranslate2 9.0.0")
+    monkeypatch.setattr(fast_folder, "library_version", lambda kind: "ctranslate2 9.0.0")
     with pytest.raises(CheckpointError) as refused:
         read_engine(run / "engine", run / "model")
     assert refused.value.code == "engine.stale"

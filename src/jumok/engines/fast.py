@@ -1,4 +1,4 @@
-"""The fast engine: CTranslate2 for what it computes as the reference does, the reference for everything else.
+"""The fast engine: CTranslate2 or ONNX Runtime for what they compute as the reference does, the reference for the rest.
 
 torch is imported with the reference, so only when something else is asked for.
 """
@@ -10,14 +10,15 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from jumok.decode.options import DecodeConfig, Hypothesis, Request
-from jumok.engines import Array, Done, Rows, nobody
+from jumok.engines import Array, Done, Part, Rows, Tags, nobody
 from jumok.engines.fast_folder import Built
-from jumok.engines.fast_generation import FastGenerator
-from jumok.engines.fast_translation import FastTranslator
 from jumok.engines.fast_work import Layout
 from jumok.text.tokenizer import Tokenizers
 
 if TYPE_CHECKING:
+    from jumok.engines.fast_body import FastBert
+    from jumok.engines.fast_generation import FastGenerator
+    from jumok.engines.fast_translation import FastTranslator
     from jumok.engines.torch import TorchEngine
 
 
@@ -55,11 +56,15 @@ class FastEngine:
             return vars(self)["reference"]  # type: ignore[no-any-return]
 
     @cached_property
-    def _translator(self) -> FastTranslator:
+    def _translator(self) -> "FastTranslator":
+        from jumok.engines.fast_translation import FastTranslator
+
         return FastTranslator(*self._parts)
 
     @cached_property
-    def _generator(self) -> FastGenerator:
+    def _generator(self) -> "FastGenerator":
+        from jumok.engines.fast_generation import FastGenerator
+
         return FastGenerator(*self._parts)
 
     def search(
@@ -90,3 +95,34 @@ class FastEngine:
         found = self._generator.likelihood(rows, self.between)
         done(len(rows))
         return found
+
+    # BERT
+
+    @cached_property
+    def _bert(self) -> "FastBert":
+        from jumok.engines.fast_body import FastBert
+
+        return FastBert(*self._parts)
+
+    @property
+    def can_fill(self) -> bool:
+        return self.kind == "bert" and self._bert.can_fill
+
+    @property
+    def can_follow(self) -> bool:
+        return self.kind == "bert" and self._bert.can_follow
+
+    def logits(self, rows: Rows, *, entities: Sequence[tuple[Part, Part]] = (), done: Done = nobody) -> list[Array]:
+        return self._bert.logits(rows, entities, done, self.between)
+
+    def tag(self, emissions: Sequence[Array]) -> list[Tags]:
+        return self._bert.tag(emissions)
+
+    def states(self, rows: Rows) -> list[Array]:
+        return self._bert.states(rows, self.between)
+
+    def masked(self, rows: Rows) -> list[Array]:
+        return self._bert.masked(rows, self.between)
+
+    def follows(self, rows: Rows) -> Array:
+        return self._bert.follows(rows, self.between)

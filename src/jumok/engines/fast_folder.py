@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,8 +17,9 @@ from jumok.text.tokenizer import Tokenizers
 
 FORMAT = 1
 SETTINGS = "engine.json"
-KINDS = ("transformer", "gpt")
-"""models that CTranslate2 has, if with fewer options"""
+BODY, HEADS = "body.onnx", "heads.safetensors"
+LIBRARIES = {"transformer": "ctranslate2", "gpt": "ctranslate2", "bert": "onnxruntime"}
+"""what runs each kind of model"""
 Compute = Literal["float32", "int8"]
 
 
@@ -51,6 +53,10 @@ class Built:
     """`model.kind` of the recipe"""
     longest: int | None
     attends: bool
+    asks: str = ""
+    activation: str = ""
+    norm_eps: float = 0.0
+    """of BERT's head"""
     compute: Compute = "float32"
     shortlist: int = 0
     """target tokens kept for each source token; 0: the whole vocabulary is predicted"""
@@ -74,7 +80,7 @@ class Built:
         for trial in self.trials:
             if trial.kept:
                 about = f"loses {max(trial.loss, 0):.2f} {trial.metric} on {self.examples} dev examples"
-        return f"CTranslate2, {' with '.join(kept)}: {about}"
+        return f"{self.library}, {' with '.join(kept)}: {about}"
 
 
 def engine_folder(model: Path) -> Path:
@@ -89,10 +95,9 @@ def model_digest(model: Path) -> str:
     return hashlib.sha256(json.dumps(files, sort_keys=True).encode()).hexdigest()
 
 
-def library_version() -> str:
-    import ctranslate2
-
-    return f"ctranslate2 {ctranslate2.__version__}"
+def library_version(kind: str) -> str:
+    """The library that runs a kind of model, and its version."""
+    return f"{LIBRARIES[kind]} {metadata.version(LIBRARIES[kind])}"
 
 
 def store_engine(folder: Path, built: Built, tokenizers: Tokenizers, write: Callable[[Path], None]) -> None:
@@ -116,8 +121,8 @@ def read_engine(folder: Path, model: Path) -> tuple[Built, Tokenizers]:
     if tree.get("format") != FORMAT:
         raise CheckpointError("built by another version of jumok", where=folder, code="engine.stale")
     built = read_config(Built, tree, what="the engine's settings", where=folder / SETTINGS, error=CheckpointError)
-    if built.library != library_version():
-        what = f"built for {built.library}, and {library_version()} is installed"
+    if built.library != library_version(built.kind):
+        what = f"built for {built.library}, and {library_version(built.kind)} is installed"
         raise CheckpointError(what, where=folder, code="engine.stale")
     if built.model != model_digest(model):
         raise CheckpointError("built from another model", where=folder, code="engine.stale")

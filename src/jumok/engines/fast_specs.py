@@ -10,17 +10,14 @@ from pathlib import Path
 import numpy as np
 from ctranslate2.specs import (
     TransformerDecoderModelSpec,
-    TransformerEncoderModelSpec,
-    TransformerEncoderSpec,
     TransformerSpec,
 )
-from ctranslate2.specs.common_spec import Activation, EmbeddingsMerge, LayerNormSpec, LinearSpec
+from ctranslate2.specs.common_spec import Activation, LayerNormSpec, LinearSpec
 from ctranslate2.specs.model_spec import ModelSpec
 from numpy.typing import NDArray
 
 from jumok.engines.fast_translation import POSITIONS
 from jumok.hub.folder import ModelFolder
-from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
 from jumok.models.gpt import GptConfig
 from jumok.models.transformer import TransformerConfig
@@ -66,8 +63,6 @@ def _spec(model: ModelFolder, tensors: Arrays) -> ModelSpec:
             return _translation(c, model, tensors)
         case GptConfig() as c:
             return _gpt(c, model, tensors)
-        case BertConfig() as c:
-            return _bert(c, model, tensors)
     raise AssertionError(unsuited(model.config))
 
 
@@ -107,32 +102,6 @@ def _gpt(c: GptConfig, model: ModelFolder, tensors: Arrays) -> TransformerDecode
     spec.register_vocabulary(tokenizer.pieces(range(tokenizer.vocab_size)))
     layout = tokenizer.layout
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = layout.unknown, layout.start, layout.end
-    spec.config.layer_norm_epsilon = c.norm_eps
-    return spec
-
-
-def _bert(c: BertConfig, model: ModelFolder, tensors: Arrays) -> TransformerEncoderModelSpec:
-    """The body alone: heads are applied to its states."""
-    prefix = "bert." if "bert.embedding.weight" in tensors else ""
-    encoder = TransformerEncoderSpec(
-        c.n_layers,
-        c.n_heads,
-        pre_norm=False,
-        activation=ACTIVATIONS[c.activation],
-        num_source_embeddings=2,
-        embeddings_merge=EmbeddingsMerge.ADD,
-        layernorm_embedding=True,
-    )
-    encoder.scale_embeddings = False
-    encoder.embeddings[0].weight = tensors[f"{prefix}embedding.weight"]
-    encoder.embeddings[1].weight = tensors[f"{prefix}segments.weight"]
-    encoder.position_encodings.encodings = tensors[f"{prefix}positions.weight"]
-    _norm(encoder.layernorm_embedding, tensors, f"{prefix}norm")
-    _stack(encoder, tensors, f"{prefix}stack")
-    spec = TransformerEncoderModelSpec(encoder)
-    tokenizer = model.tokenizers.source
-    spec.register_vocabulary(tokenizer.pieces(range(tokenizer.vocab_size)))
-    spec.config.unk_token = tokenizer.layout.unknown
     spec.config.layer_norm_epsilon = c.norm_eps
     return spec
 

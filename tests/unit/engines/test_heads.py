@@ -7,12 +7,12 @@ from math import erf
 import numpy as np
 import pytest
 import torch
-from tests.unit.engines.made import bert_folder, frames
 
 from jumok.engines import heads
 from jumok.engines.torch import TorchEngine
 from jumok.models.head import Head
-from jumok.nn.transformer import activate
+from jumok.nn.linear import activate
+from tiny_berts import bert_folder, frames
 
 SIZES = [7, 4, 12, 7, 40, 5, 12, 9]
 

@@ -4,10 +4,10 @@ import threading
 
 import numpy as np
 import pytest
-from tests.unit.engines.made import bert_folder, frames
 
 from jumok.engines.torch import TorchEngine
 from jumok.models.head import Head
+from tiny_berts import bert_folder, frames
 
 pytest.importorskip("onnxruntime", reason="the extra `fast` is not installed")
 pytest.importorskip("onnx", reason="the extra `fast` is not installed")
