@@ -60,23 +60,27 @@ class FastTranslator:
         some = self._layout.batches([len(source) for source in sources], firsts)
         for batch, results in self._layout.computed(some, begin, between):
             for i, result in zip(batch, results, strict=True):
-                request, hypotheses = requests[i], self._ranked(result.result(), config)
-                if any(len(h.ids) > request.max_len for h in hypotheses):
-                    hypotheses = self._forced_to_end(sources[i], request, config)
+                request, written = requests[i], result.result()
+                hypotheses = self._ranked(written, config)
+                if len(hypotheses[0].ids) > request.max_len:
+                    hypotheses = self._forced_to_end(sources[i], written.hypotheses, request, config)
                 for place in same[(request.max_len, *sources[i])]:
                     yield place, hypotheses
+
+    @property
+    def _exact(self) -> bool:
+        return self._built.compute == "float32" and not self._built.shortlist
 
     def _begin(self, texts: Sequence[Sequence[str]], config: DecodeConfig, limit: int) -> Any:
         """Put a batch to work; the result is one promise a text."""
         beam, alpha = _beam(config)
-        exact = self._built.compute == "float32" and not self._built.shortlist
         return self._library.translate_batch(
             texts,
             asynchronous=True,
             beam_size=beam,
             num_hypotheses=beam,
             length_penalty=alpha,
-            patience=PATIENCE if exact and alpha else 1,
+            patience=PATIENCE if self._exact and alpha else 1,
             max_input_length=0,
             max_decoding_length=limit,
             min_decoding_length=0,
@@ -92,12 +96,16 @@ class FastTranslator:
             written.hypotheses, [score * (len(pieces) + 1) ** alpha for pieces, score in both], config
         )
 
-    def _forced_to_end(self, source: Sequence[int], request: Request, config: DecodeConfig) -> list[Hypothesis]:
-        """The library stops at its limit; jumok writes the end there, which counts."""
+    def _forced_to_end(
+        self, source: Sequence[int], written: Sequence[Sequence[str]], request: Request, config: DecodeConfig
+    ) -> list[Hypothesis]:
+        """The library wrote beyond the limit, at which jumok writes the end, and counts it."""
         text = self._words.of(source)
-        written = self._begin([text], config, request.max_len)[0].result().hypotheses
-        scored = self._library.score_batch([text] * len(written), written, max_input_length=0)
-        return self._hypotheses(written, [sum(each.log_probs) for each in scored], config)
+        if self._exact and config.method == "beam":  # other beams survive if those that are too long do not compete
+            written = self._begin([text], config, request.max_len)[0].result().hypotheses
+        cut = [*dict.fromkeys(tuple(pieces[: request.max_len]) for pieces in written)]
+        scored = self._library.score_batch([text] * len(cut), cut, max_input_length=0)
+        return self._hypotheses(cut, [sum(each.log_probs) for each in scored], config)
 
     def _hypotheses(
         self, written: Sequence[Sequence[str]], log_probs: Sequence[float], config: DecodeConfig
