@@ -1,4 +1,4 @@
-"""Tiny runs of every task, trained in this process, once a session."""
+"""Tiny runs of every task, trained in the process of a test, once a session."""
 
 import json
 import random
@@ -9,6 +9,7 @@ import pytest
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.training import train as train_recipe
+from once import once
 
 FILLERS = ["a", "the", "dog", "cat", "runs", "sits", "today", "here", "slowly", "비", "바람"]
 LINE = "the cat sat on the mat and the dog lay by the door"
@@ -344,7 +345,7 @@ def runs(tree, train, tmp_path_factory):
 
     def run_of(task):
         if task not in done:
-            train(tree(task), folder / task)
+            once(tmp_path_factory, folder / task, lambda out: train(tree(task), out))
             done[task] = SimpleNamespace(folder=folder / task, predictor=load(folder / task, device="cpu"))
         return done[task]
 
