@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 
 
+def shelf(factory: pytest.TempPathFactory) -> Path:
+    """A folder of all processes of this session."""
+    base = factory.getbasetemp()
+    (found := (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "shelf").mkdir(exist_ok=True)
+    return found
+
+
 def once(factory: pytest.TempPathFactory, folder: Path, make: Callable[[Path], object]) -> Path:
     """This folder, as `make` fills it; folders of one name are alike."""
-    if "PYTEST_XDIST_WORKER" not in os.environ:
-        make(folder)
-        return folder
-    (shelf := factory.getbasetemp().parent / "once").mkdir(exist_ok=True)  # of all processes of this session
-    with (shelf / f"{folder.name}.lock").open("w") as lock:
+    kept = shelf(factory) / folder.name
+    with kept.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (shelf / folder.name).exists():
-            shutil.copytree(shelf / folder.name, folder)
+        if kept.exists():
+            shutil.copytree(kept, folder)
         else:
             make(folder)
-            shutil.copytree(folder, shelf / f"{folder.name}.part")
-            (shelf / f"{folder.name}.part").rename(shelf / folder.name)
+            shutil.copytree(folder, kept.with_suffix(".part"))
+            kept.with_suffix(".part").rename(kept)
     return folder

@@ -98,9 +98,9 @@ def reversed_run(here, recipes, tmp_path_factory) -> Path:
     return once(tmp_path_factory, here.folder / "reverse", lambda out: here("train", toy, "--out", out))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One Chromium for all tests of the page in this process."""
+    """One Chromium for the tests of a file; as long as Playwright is on, nothing else can run an event loop."""
     from playwright.sync_api import sync_playwright
 
     executable = chromium()
