@@ -1,6 +1,7 @@
-"""Tiny runs of every task, trained in this process, once a session."""
+"""Tiny runs of every task, trained in the process of a test, once a session."""
 
 import json
+import os
 import random
 from types import SimpleNamespace
 
@@ -9,6 +10,7 @@ import pytest
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.training import train as train_recipe
+from once import once, shelf
 
 FILLERS = ["a", "the", "dog", "cat", "runs", "sits", "today", "here", "slowly", "비", "바람"]
 LINE = "the cat sat on the mat and the dog lay by the door"
@@ -292,7 +294,7 @@ SUFFIXES |= {"translation": ".tsv", "chat": ".tsv"}
 @pytest.fixture(scope="session")
 def tree(tmp_path_factory):
     """The recipe of a task as a dict, its files written; sections can be changed."""
-    folder = tmp_path_factory.mktemp("data")
+    folder = shelf(tmp_path_factory)  # runs of one data, wherever they are trained
 
     def tree_of(task, /, **sections):
         found = {"task": {"kind": task}, **TASKS[task]}
@@ -303,7 +305,8 @@ def tree(tmp_path_factory):
         for seed, (split, n) in enumerate({"train": 300, "dev": 40, "test": 60}.items()):
             path = folder / f"{task}.{split}{SUFFIXES.get(task, '')}"
             if not path.exists():
-                path.write_text(write(n, seed), "utf-8")
+                (part := path.with_name(f"{path.name}.{os.getpid()}")).write_text(write(n, seed), "utf-8")
+                part.rename(path)
             found["data"][split] = [[str(path)]] if kind == "parallel" and split == "train" else [str(path)]
         found["model"] = {"dropout": 0.0, **found["model"]}
         rate = {"rnn": 0.02, "gpt": 0.01, "bert": 0.005, "transformer": 0.01}[found["model"]["kind"]]
@@ -344,7 +347,7 @@ def runs(tree, train, tmp_path_factory):
 
     def run_of(task):
         if task not in done:
-            train(tree(task), folder / task)
+            once(tmp_path_factory, folder / task, lambda out: train(tree(task), out))
             done[task] = SimpleNamespace(folder=folder / task, predictor=load(folder / task, engine="torch"))
         return done[task]
 

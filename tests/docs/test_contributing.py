@@ -22,6 +22,7 @@ class Copy:
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.source = folder, folder / "src/jumok"
+        self._shell: subprocess.Popen[str] | None = None
         shutil.copytree(ROOT / "src/jumok", self.source, ignore=shutil.ignore_patterns("__pycache__"))
 
     def add_line(self, file: str, after: str, line: str) -> None:
@@ -39,19 +40,45 @@ class Copy:
         path.write_text(written.replace(old, new), "utf-8")
 
     def __call__(self, *arguments: str, text: str = "", code: int = 0) -> str:
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src"), "OMP_NUM_THREADS": "1"}
-        environment["JUMOK_CACHE"] = str(self.folder / "cache")
-        command = [sys.executable, "-m", "jumok", *arguments]
-        done = subprocess.run(
-            command, cwd=self.folder, env=environment, input=text, capture_output=True, text=True, timeout=300
-        )
-        assert done.returncode == code, f"{arguments}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
+        """A command in a process of its own, forked from one that has read the copy as it was at the first command."""
+        if self._shell is None:
+            environment = {**os.environ, "PYTHONPATH": f"{self.folder / 'src'}:{ROOT / 'tests/faults'}"}
+            command = [sys.executable, "-c", SHELL, str(self.folder / "shop")]
+            self._shell = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+        assert self._shell.stdin is not None
+        assert self._shell.stdout is not None
+        self._shell.stdin.write(json.dumps([arguments, text]) + "\n")
+        self._shell.stdin.flush()
+        ended, out, err = json.loads(self._shell.stdout.readline())
+        assert ended == code, f"{arguments}\n{out}\n{err}"
+        return out
+
+    def close(self) -> None:
+        if self._shell is not None:
+            self._shell.communicate(timeout=60)
+            assert self._shell.returncode == 0
+
+
+SHELL = """
+import json, sys
+from pathlib import Path
+from shop import Shop
+
+shop = Shop(Path(sys.argv[1]))
+for line in sys.stdin:
+    arguments, text = json.loads(line)
+    ended = shop.end(shop.start(arguments, stdin=text.encode()), 300)
+    print(json.dumps([ended.code, ended.out, ended.err]), flush=True)
+"""
 
 
 @pytest.fixture
 def copy(tmp_path):
-    return Copy(tmp_path)
+    found = Copy(tmp_path)
+    yield found
+    found.close()
 
 
 def add_parity(copy):

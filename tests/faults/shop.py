@@ -22,7 +22,12 @@ from typing import Any
 
 os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", "COLUMNS": "200"}
 
-import jumok.training  # noqa: E402, F401 - children have it, and torch, imported
+# Children have imported what a training asks for on its way, too, which takes longer than all the rest.
+import sacrebleu  # noqa: E402, F401
+import torch._dynamo  # noqa: E402, F401
+
+import jumok.tasks.translation.task  # noqa: E402, F401
+import jumok.training  # noqa: E402, F401
 from jumok.cli import main  # noqa: E402
 
 RECIPE = """

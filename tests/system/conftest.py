@@ -14,17 +14,16 @@ from page import Visits, chromium
 from served import Served
 
 from jumok.cli import main
+from once import once
 
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
+@pytest.hookimpl(tryfirst=True)  # before -m selects
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(__file__).parent in item.path.parents:
             item.add_marker(pytest.mark.system)
-            if "reversed_run" in item.fixturenames:  # trained once, by the one worker that needs it
-                item.add_marker(pytest.mark.xdist_group("reverse"))
 
 
 class Jumok:
@@ -93,16 +92,15 @@ def here(tmp_path_factory) -> Here:
 
 
 @pytest.fixture(scope="session")
-def reversed_run(here, recipes) -> Path:
+def reversed_run(here, recipes, tmp_path_factory) -> Path:
     """One trained toy that several tests look at."""
-    out = here.folder / "reverse"
-    here("train", recipes / "toy/reverse.toml", "--out", out)
-    return out
+    toy = recipes / "toy/reverse.toml"
+    return once(tmp_path_factory, here.folder / "reverse", lambda out: here("train", toy, "--out", out))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """One Chromium for all tests of the page."""
+    """One Chromium for the tests of a file; as long as Playwright is on, nothing else can run an event loop."""
     from playwright.sync_api import sync_playwright
 
     executable = chromium()
@@ -114,7 +112,7 @@ def browser():
 
 @pytest.fixture(scope="session")
 def site(jumok, runs, reversed_run, tmp_path_factory):
-    """One server for all tests of the page: a trained toy, and tiny runs of other tasks."""
+    """One server for all tests of the page in this process: a trained toy, and tiny runs of other tasks."""
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(reversed_run, folder / "reverse")
     for task in SITE:

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from once import once
+
 SMALL = ["--set", "train.steps=60", "--set", "train.save_every=10", "--set", "train.evaluate_every=30"]
 SMALL += [
     "--set",
@@ -48,10 +50,9 @@ def losses(out: Path) -> dict[int, float]:
 
 
 @pytest.fixture(scope="module")
-def calm(jumok, recipes) -> Path:
-    out = jumok.folder / "calm"
-    jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
-    return out
+def calm(jumok, recipes, tmp_path_factory) -> Path:
+    command = ("train", recipes / "toy/reverse.toml", *SMALL)
+    return once(tmp_path_factory, jumok.folder / "calm", lambda out: jumok(*command, "--out", out))
 
 
 def test_killed_twice_and_started_again_ends_with_the_same_bytes(jumok, recipes, calm):
@@ -98,10 +99,11 @@ def test_asked_to_stop_it_saves_and_goes_on_later(jumok, recipes, calm, number):
 
 def test_second_process_on_the_same_folder_is_refused(jumok, recipes):
     out = jumok.folder / "busy"
-    process = jumok.start("train", recipes / "toy/reverse.toml", "--out", out)
+    command = ("train", recipes / "toy/reverse.toml", "--out", out, *SMALL, "--set", "train.steps=100000")
+    process = jumok.start(*command)
     try:
-        wait_for_step(out, 100, process)
-        err = jumok("train", recipes / "toy/reverse.toml", "--out", out, code=2).stderr
+        wait_for_step(out, 10, process)
+        err = jumok(*command, code=2).stderr
         assert "in use by process" in err
     finally:
         process.kill()
@@ -172,8 +174,8 @@ def test_a_process_that_left_its_group_has_none_of_its_threads(jumok):
     assert done.stdout.splitlines() == ["True 0", "True 0"]
 
 
-def test_output_folder_of_another_recipe_is_refused(jumok, recipes, calm):
-    err = jumok("train", recipes / "toy/copy.toml", "--out", calm, *SMALL, code=2).stderr
+def test_output_folder_of_another_recipe_is_refused(here, recipes, calm):
+    err = here("train", recipes / "toy/copy.toml", "--out", calm, *SMALL, code=2).stderr
     assert "belongs to another recipe" in err
     assert "data.problem" in err
 
@@ -221,57 +223,57 @@ def parallel_recipe(folder: Path, **files: str | bytes) -> Path:
         ({"train_en": "\n\n", "train_ko": "\n\n"}, ["empty corpus"]),
     ],
 )
-def test_wrong_data_is_named(jumok, tmp_path, files, words):
+def test_wrong_data_is_named(here, tmp_path, files, words):
     recipe = parallel_recipe(tmp_path, **files)
-    err = jumok("train", recipe, "--out", tmp_path / "run", code=2).stderr
+    err = here("train", recipe, "--out", tmp_path / "run", code=2).stderr
     for word in words:
         assert word in err
     assert "Traceback" not in err
 
 
-def test_missing_data_and_misspelt_keys_are_named_all_at_once(jumok, tmp_path):
+def test_missing_data_and_misspelt_keys_are_named_all_at_once(here, tmp_path):
     recipe = tmp_path / "r.toml"
     recipe.write_text(
         'data = { kind = "parallel", source = "en", target = "de", train = [["no.en", "no.de"]] }\n'
         "[model]\nd_modle = 3\nn_heads = 0\n[train]\nsteps = 'many'\n",
         "utf-8",
     )
-    err = jumok("train", recipe, code=2).stderr
+    err = here("train", recipe, code=2).stderr
     for word in ("model.d_modle", "train.steps", "did you mean d_model?"):
         assert word in err
     recipe.write_text('data = { kind = "parallel", source = "en", target = "de", train = [["no.en", "no.de"]] }\n')
-    err = jumok("train", recipe, code=2).stderr
+    err = here("train", recipe, code=2).stderr
     assert "no.en" in err
     assert "JUMOK_DATA" in err
-    assert "cannot be read" in jumok("train", tmp_path / "absent.toml", code=2).stderr
+    assert "cannot be read" in here("train", tmp_path / "absent.toml", code=2).stderr
 
 
-def test_changed_data_is_refused_unless_told(jumok):
-    recipe = parallel_recipe(jumok.folder / "changing")
-    out = jumok.folder / "changing-run"
-    jumok("train", recipe, "--out", out)
-    parallel_recipe(jumok.folder / "changing", dev_en="2 house\n")
-    err = jumok("train", recipe, "--out", out, code=2).stderr
+def test_changed_data_is_refused_unless_told(here):
+    recipe = parallel_recipe(here.folder / "changing")
+    out = here.folder / "changing-run"
+    here("train", recipe, "--out", out)
+    parallel_recipe(here.folder / "changing", dev_en="2 house\n")
+    err = here("train", recipe, "--out", out, code=2).stderr
     assert "data has changed" in err
-    jumok("train", recipe, "--out", out, "--set", "data.when_changed=accept")
+    here("train", recipe, "--out", out, "--set", "data.when_changed=accept")
 
 
-def test_a_mended_start_is_not_locked_out(jumok, tmp_path):
+def test_a_mended_start_is_not_locked_out(here, tmp_path):
     recipe = parallel_recipe(tmp_path, train_en=b"one \xff\n", train_ko="하나\n")
-    jumok("train", recipe, "--out", tmp_path / "run", code=2)
+    here("train", recipe, "--out", tmp_path / "run", code=2)
     parallel_recipe(tmp_path)
-    jumok("train", recipe, "--out", tmp_path / "run")
+    here("train", recipe, "--out", tmp_path / "run")
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()
 
 
-def test_another_vocabulary_is_refused_even_when_changes_are_accepted(jumok, tmp_path):
+def test_another_vocabulary_is_refused_even_when_changes_are_accepted(here, tmp_path):
     recipe = parallel_recipe(tmp_path)
-    jumok("train", recipe, "--out", tmp_path / "run")
+    here("train", recipe, "--out", tmp_path / "run")
     parallel_recipe(tmp_path, train_en="other words altogether\n" * 50, train_ko="다른 말\n" * 50)
     told = ("--set", "data.when_changed=accept")
-    assert "tokenizer does not fit" in jumok("train", recipe, "--out", tmp_path / "run", *told, code=2).stderr
+    assert "tokenizer does not fit" in here("train", recipe, "--out", tmp_path / "run", *told, code=2).stderr
     parallel_recipe(tmp_path)
-    jumok("train", recipe, "--out", tmp_path / "run")  # what was refused has changed nothing
+    here("train", recipe, "--out", tmp_path / "run")  # what was refused has changed nothing
 
 
 def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
@@ -297,15 +299,15 @@ def test_full_disk_leaves_the_old_checkpoint_good(jumok, recipes):
     jumok("train", recipes / "toy/reverse.toml", "--out", out, *SMALL)
 
 
-def test_predict_refuses_what_is_no_run_and_what_is_no_text(jumok, reversed_run, tmp_path):
-    assert "not a run or model folder" in jumok("predict", tmp_path, code=2).stderr
-    err = jumok("predict", reversed_run, stdin=b"1 2\n\xff\xfe\n", code=2).stderr
+def test_predict_refuses_what_is_no_run_and_what_is_no_text(here, reversed_run, tmp_path):
+    assert "not a run or model folder" in here("predict", tmp_path, code=2).stderr
+    err = here("predict", reversed_run, stdin=b"1 2\n\xff\xfe\n", code=2).stderr
     assert "stdin:2, byte 1" in err
-    assert "beam: must be" in jumok("predict", reversed_run, "--set", "beam=0", stdin="1\n", code=2).stderr
-    assert "unknown option done" in jumok("evaluate", reversed_run, "--set", "done=1", code=2).stderr
+    assert "beam: must be" in here("predict", reversed_run, "--set", "beam=0", stdin="1\n", code=2).stderr
+    assert "unknown option done" in here("evaluate", reversed_run, "--set", "done=1", code=2).stderr
 
 
-def test_tokenizer_that_does_not_fit_is_refused(jumok, reversed_run, tmp_path):
+def test_tokenizer_that_does_not_fit_is_refused(here, reversed_run, tmp_path):
     import shutil
 
     from jumok.text.tokenizer import Tokenizer
@@ -315,4 +317,4 @@ def test_tokenizer_that_does_not_fit_is_refused(jumok, reversed_run, tmp_path):
     (tmp_path / "model" / "manifest.json").unlink()
     other = Tokenizer.train(TokenizerConfig(kind="word", vocab_size=64), ["some other words here"])
     (tmp_path / "model" / "tokenizer.json").write_text(other.to_json(), "utf-8")
-    assert "7 tokens" in jumok("predict", tmp_path / "model", stdin="1\n", code=2).stderr
+    assert "7 tokens" in here("predict", tmp_path / "model", stdin="1\n", code=2).stderr

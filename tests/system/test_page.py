@@ -12,9 +12,11 @@ def rooms(page):
     return page.locator("header nav a")
 
 
-@pytest.mark.parametrize("lang", ["en", "ko"])
-@pytest.mark.parametrize("phone", [False, True], ids=["desktop", "phone"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize(  # every two of a language, a size and a theme meet
+    ("lang", "phone", "dark"),
+    [("en", False, False), ("en", True, True), ("ko", False, True), ("ko", True, False)],
+    ids=["en-desktop-light", "en-phone-dark", "ko-desktop-dark", "ko-phone-light"],
+)
 def test_every_room_opens_in_both_languages_and_sizes(visit, lang, phone, dark):
     page = visit(lang=lang, phone=phone, dark=dark, run="reverse")
     expect(rooms(page).first).to_be_visible()

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -353,7 +354,12 @@ def test_the_end_of_a_training_that_is_watched_shows_where_to_go(look, made, jum
         "train.save_every=30",
     )
     with _ended(jumok.start(*command)) as process:
+        while not (run / "checkpoints").exists():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGSTOP)  # it takes two seconds, and the page looks for new runs every four
         expect(page.locator(".state.running")).to_be_visible(timeout=60_000)
+        process.send_signal(signal.SIGCONT)
         expect(page.locator(".ready.note")).to_be_visible(timeout=60_000)
         assert process.wait(20) == 0
     page.get_by_role("link", name="써 보기").click(timeout=60_000)
