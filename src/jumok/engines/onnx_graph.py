@@ -1,7 +1,6 @@
 """The graph of a BERT body for ONNX Runtime, written operator by operator; `jumok.engines.onnx` runs it."""
 
 import json
-import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from jumok.engines.fast_work import saturates
 
 if TYPE_CHECKING:
     from jumok.hub.folder import ModelFolder
@@ -57,17 +58,6 @@ def write_graph(
         "end_id": model.tokenizers.source.end_id,
     }
     onnx.save(graph.finish(x, facts), path)
-
-
-def saturates() -> bool:
-    """Whether products of bytes are added up in 16 bits, which overflow: x86 processors without VNNI."""
-    if platform.machine().lower() not in ("x86_64", "amd64", "i686", "x86"):
-        return False
-    try:
-        flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
-    except OSError:
-        return True
-    return "avx512_vnni" not in flags and "avx_vnni" not in flags
 
 
 @dataclass(slots=True)

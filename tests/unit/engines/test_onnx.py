@@ -12,8 +12,9 @@ from tiny_berts import bert_folder, frames
 pytest.importorskip("onnxruntime", reason="the extra `fast` is not installed")
 pytest.importorskip("onnx", reason="the extra `fast` is not installed")
 
+from jumok.engines.fast_work import saturates
 from jumok.engines.onnx import OnnxBody, batches_of_equals
-from jumok.engines.onnx_graph import saturates, write_graph
+from jumok.engines.onnx_graph import write_graph
 
 SIZES = [7, 3, 12, 7, 40, 5, 12, 7, 9, 31, 4, 12]
 
@@ -122,11 +123,11 @@ def test_batches_are_of_one_length_longest_first_and_within_the_budget():
     [("x86_64", "avx2 fma", True), ("x86_64", "avx2 avx512_vnni", False), ("AMD64", "avx_vnni", False)],
 )
 def test_processors_without_vnni_get_narrow_weights(monkeypatch, machine, flags, narrow):
-    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("jumok.engines.fast_work.machine", lambda: machine)
     monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: f"flags : {flags}\n")
     assert saturates() is narrow
 
 
 def test_other_processors_do_not_need_them(monkeypatch):
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("jumok.engines.fast_work.machine", lambda: "aarch64")
     assert saturates() is False
