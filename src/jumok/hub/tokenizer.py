@@ -10,14 +10,15 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from jumok.errors import CheckpointError
 from jumok.hub.files import read_json, write_json
 from jumok.text.tokenizer import Tokenizer, Tokenizers
-from jumok.text.vocabulary import BERT, GPT, WORDPIECE_PREFIX
+from jumok.text.vocabulary import BERT, GPT, ROBERTA, WORDPIECE_PREFIX
 
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 SETTINGS, WORDS = "tokenizer_config.json", "vocab.txt"
 OTHERS = ("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
 
 
-def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> None:
+def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int, segments: bool = False) -> None:
+    """Write the vocabularies, and for `transformers` whether its encoder reads segments."""
     target = found.target
     files = {JOINT: target} if found.source is target else {SOURCE: found.source, TARGET: target}
     for name, tokenizer in files.items():
@@ -27,14 +28,16 @@ def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> Non
         (folder / WORDS).write_text("".join(f"{piece}\n" for piece in pieces), "utf-8")
     # This class uses tokenizer.json unchanged; BERT's own would rebuild the pipeline with its own defaults.
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
-    write_json(folder / SETTINGS, settings | _special_tokens(target))
+    write_json(folder / SETTINGS, settings | _special_tokens(target, segments=segments))
 
 
-def _special_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
+def _special_tokens(tokenizer: Tokenizer, *, segments: bool) -> dict[str, Any]:
     layout = tokenizer.layout
     found: dict[str, Any] = {"unk_token": layout.unknown, "pad_token": layout.padding}
-    if layout is BERT:
-        names = ["input_ids", "token_type_ids", "attention_mask"]
+    if layout.framed:
+        names = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
+        if layout is ROBERTA:
+            found |= {"bos_token": layout.start, "eos_token": layout.end}
         # In BERT's input, [MASK] typed by a user is the special token.
         return found | {
             "cls_token": layout.start,
