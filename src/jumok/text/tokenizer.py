@@ -230,6 +230,12 @@ class Tokenizer:
     def pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._backend.id_to_token(i) or self.layout.unknown for i in ids]
 
+    def written(self, number: int) -> str:
+        """A token without the marks of a word's start or continuation."""
+        if isinstance(self._backend.model, WordPiece):
+            return self.pieces([number])[0].removeprefix(WORDPIECE_PREFIX)
+        return self.decode([number]).strip()
+
     def continues_word(self) -> list[bool]:
         """For every id, whether its token continues a word."""
         pieces = self.pieces(range(self.vocab_size))

@@ -21,7 +21,6 @@ from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig
 from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge, majority_accuracy, pretraining_metrics
 from jumok.tasks.protocol import Attention, Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
-from jumok.text.vocabulary import WORDPIECE_PREFIX
 
 SCORE_TOKENS = 4096
 PIECES_TOGETHER, MASKS_TOGETHER = 1 << 15, 256  # limits on states, and on vocabulary distributions, in memory
@@ -173,7 +172,7 @@ class Encoder(Predictor[Text, Encoded]):
                 candidates = [self._best(p, top_k) for p in of_masks]
                 text = asked.text
                 for found in candidates:
-                    text = text.replace(self.mask, found[0].piece.removeprefix(WORDPIECE_PREFIX), 1)
+                    text = text.replace(self.mask, self.tokenizer.written(found[0].id), 1)
                 yield Encoded(text, candidates)
 
     def _best(self, probabilities: Array, top_k: int) -> list[Candidate]:
