@@ -16,6 +16,7 @@ LINES = [
     "비가 오고 바람이 분다. 서울에서 온 고양이는 문 앞에 앉았다.",
     "나는 어제 학교에서 친구를 만났습니다! 그 영화는 정말 재미있었다.",
     "isn't it 3.5 degrees? naïve café, Ångström façade",
+    "the sun runs slowly today, the cat sits here: A B C",
 ]
 WORDS = [word for line in LINES for word in line.split()]
 ODD = ["", " ", "\t", "é", "e\u0301", "각", "\u1100\u1161\u11a8", "ﬁ", "Ⅻ", "½", "ＡＢＣ", "㈜", "İ", "漢字", "ไทย", "عربي"]
