@@ -38,7 +38,7 @@ def tuned(tree, train, tmp_path):
 def test_a_classifier_learns_and_gives_the_same_logits_elsewhere(kind, tuned, held_out, tmp_path):
     run = tuned(kind, "ForMaskedLM", "classification")
     predictor, examples = load(run, engine="torch"), held_out("classification")
-    assert predictor.score(examples).value > 90
+    assert predictor.score(examples)[0]["scores"]["accuracy"]["value"] > 90
 
     export_folder(run, tmp_path / "out")
     theirs = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "out").eval()
@@ -57,7 +57,7 @@ def test_a_classifier_learns_and_gives_the_same_logits_elsewhere(kind, tuned, he
 def test_a_tagger_marks_the_characters_of_byte_and_unigram_pieces(kind, tuned, held_out):
     run = tuned(kind, "Model", "marked", task={"kind": "tagging"})
     predictor, examples = load(run, engine="torch"), held_out("marked")
-    assert predictor.score(examples).value > 80
+    assert predictor.score(examples)[0]["scores"]["span_f1"]["value"] > 80
     (found,) = predictor.predict(["AB는 de C가"])
     text = "AB는 de C가"
     assert [(text[span.start : span.end], span.label) for span in found.spans] == [("AB", "NAME"), ("C", "NAME")]
