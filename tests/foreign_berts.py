@@ -19,8 +19,41 @@ LINES = [
     "the sun runs slowly today, the cat sits here: A B C",
 ]
 WORDS = [word for line in LINES for word in line.split()]
-ODD = ["", " ", "\t", "é", "e\u0301", "각", "\u1100\u1161\u11a8", "ﬁ", "Ⅻ", "½", "ＡＢＣ", "㈜", "İ", "漢字", "ไทย", "عربي"]
-ODD += ["🙂", "👩\u200d👩\u200d👧", "🇰🇷", "👍🏽", "…", "“", "##", "▁", "Ġ", "_", "\u200b", "\u3000", "\xa0", "\u2028", "\ufeff"]
+ODD = [
+    "",
+    " ",
+    "\t",
+    "é",
+    "e\u0301",
+    "각",
+    "\u1100\u1161\u11a8",
+    "ﬁ",
+    "Ⅻ",
+    "½",
+    "ＡＢＣ",
+    "㈜",
+    "İ",
+    "漢字",
+    "ไทย",
+    "عربي",
+]
+ODD += [
+    "🙂",
+    "👩\u200d👩\u200d👧",
+    "🇰🇷",
+    "👍🏽",
+    "…",
+    "“",
+    "##",
+    "▁",
+    "Ġ",
+    "_",
+    "\u200b",
+    "\u3000",
+    "\xa0",
+    "\u2028",
+    "\ufeff",
+]
 ODD += ["[MASKED", "<s", "</", "mask>", "\x07", "\u00ad", "\U000e0001", "ﷺ", "ㅋㅋㅋ", "ㅠ", "º", "ß", "ẞ"]
 
 SIZES = {"hidden_size": 24, "intermediate_size": 40, "num_attention_heads": 4, "num_hidden_layers": 2}
@@ -55,9 +88,7 @@ def byte_bpe(*, add_prefix_space=False):
     vocab["<mask>"] = len(vocab)
     merges = [tuple(merge) for merge in json.loads(learner.to_str())["model"]["merges"]]
     mask = tokenizers.AddedToken("<mask>", lstrip=True, special=True)
-    return transformers.RobertaTokenizer(
-        vocab=vocab, merges=merges, mask_token=mask, add_prefix_space=add_prefix_space
-    )
+    return transformers.RobertaTokenizer(vocab=vocab, merges=merges, mask_token=mask, add_prefix_space=add_prefix_space)
 
 
 def unigram():
@@ -76,7 +107,9 @@ def unigram():
 
 def charsmap():
     """SentencePiece's table of normal forms: a double array over UTF-8, and the forms that its values point at."""
-    odd = {c for text in ODD for c in text} | {chr(c) for c in range(0xFF01, 0xFF5F)} | {"\u1100\u1161\u11a8", "e\u0301"}
+    odd = (
+        {c for text in ODD for c in text} | {chr(c) for c in range(0xFF01, 0xFF5F)} | {"\u1100\u1161\u11a8", "e\u0301"}
+    )
     forms = {c: unicodedata.normalize("NFKC", c) for c in sorted(odd)}
     forms = {c: form for c, form in forms.items() if form != c} | {"\u200b": " ", "\t": " ", "\x07": ""}
     trie, blob, units = {}, b"", [0] * 256

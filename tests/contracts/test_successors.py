@@ -8,6 +8,7 @@ import torch
 import transformers
 
 from foreign_berts import foreign_folder
+from jumok.errors import InputError
 from jumok.exchange import export_folder, import_folder
 from jumok.predictor import load
 from jumok.tasks.stored import read_start
@@ -60,4 +61,29 @@ def test_a_tagger_marks_the_characters_of_byte_and_unigram_pieces(kind, tuned, h
     assert predictor.score(examples)[0]["scores"]["span_f1"]["value"] > 80
     (found,) = predictor.predict(["AB는 de C가"])
     text = "AB는 de C가"
-    assert [(text[span.start : span.end], span.label) for span in found.spans] == [("AB", "NAME"), ("C", "NAME")]
+    assert [(kind, text[start:end]) for kind, start, end in found.spans] == [("NAME", "AB"), ("NAME", "C")]
+
+
+def test_masked_words_are_trained_further(tuned, tmp_path):
+    """In whole words, which byte-level pieces begin with a mark instead of continuing with one."""
+    task = {"kind": "pretraining", "next_sentence": False, "whole_words": True}
+    run = tuned("roberta", "ForMaskedLM", "pretraining", task=task)
+    export_folder(run, tmp_path / "out")
+    theirs, loading = transformers.AutoModelForMaskedLM.from_pretrained(tmp_path / "out", output_loading_info=True)
+    assert type(theirs) is transformers.RobertaForMaskedLM
+    assert not any(loading.values()), loading
+    tokenizer, text = transformers.AutoTokenizer.from_pretrained(tmp_path / "out"), "the dog <mask> here."
+    given = tokenizer(text, return_tensors="pt")
+    at = given["input_ids"][0].tolist().index(tokenizer.mask_token_id)
+    with torch.inference_mode():
+        expected = theirs.eval()(**given).logits[0, at].softmax(dim=-1)
+    (found,) = load(run, engine="torch").predict([text])
+    for candidate in found.candidates[0]:
+        number = tokenizer.convert_tokens_to_ids(candidate.piece)
+        assert candidate.score == pytest.approx(float(expected[number]), abs=1e-5)
+
+
+def test_words_are_added_to_wordpiece_alone(tuned):
+    with pytest.raises(InputError) as caught:
+        tuned("roberta", "ForMaskedLM", "pretraining", task={"kind": "pretraining", "new_pieces": 5})
+    assert caught.value.code == "recipe.new_pieces"

@@ -100,9 +100,9 @@ class _Graph:
         return self.add("LayerNormalization", x, weight, bias, axis=-1, epsilon=self.c.norm_eps)[0]
 
     def embed(self) -> str:
-        positions = self.constant("positions", self.tensors["positions.weight"][self.c.first_position :])
+        positions = self.constant("positions.weight", self.tensors["positions.weight"][self.c.first_position :])
         none = np.zeros((1, self.c.width), dtype=np.float32)
-        segments = self.constant("segments", self.tensors.get("segments.weight", none))
+        segments = self.constant("segments.weight", self.tensors.get("segments.weight", none))
         tables = [self.tensor("embedding.weight"), positions, segments]
         norm = [self.tensor("norm.weight"), self.tensor("norm.bias")]
         x = self.add(

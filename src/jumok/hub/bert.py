@@ -92,9 +92,7 @@ def _facts(head: "_Head", theirs: TheirConfig, c: BertConfig, folder: Path, head
     return facts
 
 
-def bert_obstacle(
-    task: str, tensors: Iterable[str], c: BertConfig, tokenizer: Tokenizer, heads: Heads
-) -> str | None:
+def bert_obstacle(task: str, tensors: Iterable[str], c: BertConfig, tokenizer: Tokenizer, heads: Heads) -> str | None:
     """Why a BERT with these tensors has no Hugging Face layout; None if it has one."""
     name, names = SUCCESSORS[c.family].name, set(tensors)
     if (class_of(heads, task, "bert") or "").removeprefix("Bert") not in ENDS:

@@ -14,6 +14,16 @@ from jumok.text.vocabulary import BERT, GPT, ROBERTA, WORDPIECE_PREFIX
 
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 SETTINGS, WORDS = "tokenizer_config.json", "vocab.txt"
+_BERTS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+FOLLOWED = {
+    **dict.fromkeys(("BertTokenizer", "ElectraTokenizer", "DistilBertTokenizer"), ("BertNormalizer", _BERTS)),
+    "RobertaTokenizer": ("ByteLevel", {"add_prefix_space": "add_prefix_space"}),
+}
+"""by class, the part of tokenizer.json that keys of tokenizer_config.json are about, and the keys' names there"""
 OTHERS = ("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
 
 
@@ -59,6 +69,7 @@ def _model(tokenizer: Tokenizer) -> dict[str, Any]:
 def read_tokenizers(folder: Path) -> Tokenizers:
     if (folder / JOINT).exists():
         joint = Tokenizer.load(folder / JOINT)
+        _refuse_contradiction(joint, folder)
     elif (folder / SOURCE).exists():
         return Tokenizers(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))
     elif (folder / WORDS).exists():
@@ -72,6 +83,23 @@ def read_tokenizers(folder: Path) -> Tokenizers:
             code="checkpoint.no_vocabulary",
         )
     return Tokenizers(joint, joint)
+
+
+def _refuse_contradiction(tokenizer: Tokenizer, folder: Path) -> None:
+    """Some classes of transformers set up their pipeline by tokenizer_config.json, whatever tokenizer.json says."""
+    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    known = FOLLOWED.get(str(settings.get("tokenizer_class", "")).removesuffix("Fast"))
+    if known is None:
+        return
+    kind, names = known
+    pipeline = json.loads(tokenizer.to_json())
+    steps = [pipeline["normalizer"] or {}, pipeline["pre_tokenizer"] or {}]
+    step = next((step for step in steps if step.get("type") == kind), {})
+    for theirs, ours in names.items():
+        if isinstance(wanted := settings.get(theirs), bool) and step.get(ours, wanted) not in (wanted, None):
+            what = f"{theirs} is {str(wanted).lower()}, but {JOINT} says the opposite"
+            hint = "write both with transformers: AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+            raise CheckpointError(what, where=folder / SETTINGS, hint=hint, code="checkpoint.pretokenizer")
 
 
 def wrong_ids(tokenizer: Tokenizer) -> str | None:

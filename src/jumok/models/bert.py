@@ -17,7 +17,6 @@ from jumok.nn.dropout import Dropout
 from jumok.nn.linear import Activation, Linear, activate, linear
 from jumok.nn.transformer import Block, BodyConfig, Stack
 
-
 Family = Literal["bert", "roberta", "xlm-roberta", "electra", "distilbert"]
 ROBERTAS = ("roberta", "xlm-roberta")
 

@@ -17,7 +17,6 @@ from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BYTE_SPACE, EOS_ID, SPACE, WORDPIECE_PREFIX
 
 
-
 @dataclass(frozen=True, slots=True)
 class Side:
     """A sequence of tokens: their ids and texts, the word that each belongs to (-1: none), and the words."""

@@ -87,7 +87,7 @@ class Tokenizer:
         self._at_masks = self._mask_pattern(pipeline["added_tokens"])
 
     def _framing(self, processed: bool) -> tuple[int, int]:
-        """End tokens between two texts, and the segment of the second one, as the vocabulary's own pipeline has them."""
+        """End tokens between two texts, and the segment of the second one, as the vocabulary's own pipeline has."""
         if not self.layout.framed or not processed:
             return (2, 0) if self.layout is ROBERTA else (1, 1)
         one, two = (self._backend.encode("", pair) for pair in (None, ""))

@@ -1,8 +1,12 @@
 """RoBERTa, XLM-RoBERTa, ELECTRA and DistilBERT: the same numbers and tokens as in transformers, in and out."""
 
+import gzip
 import json
+import os
+from itertools import islice
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 import transformers
@@ -12,12 +16,17 @@ from transformers import AutoTokenizer
 from foreign_berts import SUCCESSORS, foreign_folder, lines
 from jumok.data.pages import make_page
 from jumok.errors import CheckpointError
+from jumok.examples.labelled import Labelled
+from jumok.examples.questions import Question
 from jumok.exchange import export_folder, import_folder
 from jumok.models.build import build_model
 from jumok.models.weights import load_tensors
 from jumok.predictor import load
 from jumok.tasks import task_named
-from jumok.tasks.stored import obstacle, read_model, write_model
+from jumok.tasks.answering.places import encode_question
+from jumok.tasks.classification.predictor import attended_words
+from jumok.tasks.stored import obstacle, read_model
+from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
 
 HEADS = {
@@ -29,7 +38,11 @@ HEADS = {
     "ForQuestionAnswering": "answering",
 }
 LABELLED = {"id2label": {0: "가", 1: "b", 2: "c"}, "label2id": {"가": 0, "b": 1, "c": 2}}
-TEXTS = [("the cat sat on the mat", "비가 오고"), ("서울에서 온 고양이는", "x"), ("naïve café 🙂 half", "정말 재미있었다.")]
+TEXTS = [
+    ("the cat sat on the mat", "비가 오고"),
+    ("서울에서 온 고양이는", "x"),
+    ("naïve café 🙂 half", "정말 재미있었다."),
+]
 
 
 def changes(end):
@@ -195,7 +208,9 @@ def test_ten_thousand_pairs_have_the_same_tokens_and_segments(vocabulary):
     page = make_page(found[:200], ours)
     for tokenizer in (theirs, exported):
         expected = tokenizer(a, b, return_token_type_ids=True)
-        assert [pair for pair, x, y in zip(zip(a, b, strict=True), found, expected["input_ids"], strict=True) if x != y] == []
+        assert [
+            pair for pair, x, y in zip(zip(a, b, strict=True), found, expected["input_ids"], strict=True) if x != y
+        ] == []
         for segments, mask, types in zip(page.segments, page.mask, expected["token_type_ids"], strict=False):
             assert segments[mask].tolist() == types
 
@@ -226,10 +241,36 @@ def test_offsets_are_of_the_characters_that_a_token_stands_for(vocabulary):
         assert (min(a for a, _ in inside), max(b for _, b in inside)) == (start, end)
 
 
+@pytest.fixture(scope="module")
+def corpus_lines():
+    """Reviews in Korean and articles in English, whose `<unk>` would be a special token in transformers."""
+    paths = [Path(os.environ.get("JUMOK_DATA", "")) / name for name in ("nsmc/test.tsv.gz", "wikitext2/valid.txt.gz")]
+    if missing := [path for path in paths if not path.is_file()]:
+        pytest.skip(f"JUMOK_DATA names no folder with {missing[0].parent.name}")
+    found = []
+    for path in paths:
+        with gzip.open(path, "rt", encoding="utf-8", errors="replace") as file:
+            found += [line.rstrip("\n").replace("<unk>", "unk") for line in islice(file, 5_000)]
+    return found
+
+
 def test_real_lines_have_the_same_tokens(vocabulary, corpus_lines):
     ours, theirs, _ = vocabulary
     found, expected = [ours.frame(ids) for ids in ours.encode_batch(corpus_lines)], theirs(corpus_lines)["input_ids"]
     assert [line for line, a, b in zip(corpus_lines, found, expected, strict=True) if a != b] == []
+
+
+def test_the_second_text_is_where_the_tasks_expect_it(vocabulary):
+    tokenizer, _, _ = vocabulary
+    question = Question("q", "the cat", "비가 오고 the sun runs slowly", [])
+    (window,) = encode_question(tokenizer, question, LongTexts(max_len=200)).windows
+    encoded = tokenizer.encode_with_offsets(question.context)
+    assert window.row[window.first : window.first + len(encoded.ids)] == encoded.ids
+    weights = np.arange(200.0)
+    words = attended_words(tokenizer, Labelled("the cat", pair="sat here"), weights)
+    second = tokenizer.second_at(len(tokenizer.encode("the cat")))
+    n = len(tokenizer.encode("sat here"))
+    assert sum(weight for _, weight in words[2:]) == weights[second : second + n].sum()
 
 
 REFUSED = {
@@ -270,6 +311,17 @@ def test_a_vocabulary_whose_padding_is_not_the_models(tmp_path):
     with pytest.raises(CheckpointError) as caught:
         read_model(tmp_path)
     assert caught.value.code == "checkpoint.other_vocabulary"
+
+
+@pytest.mark.parametrize(
+    ("kind", "change"), [("roberta", {"add_prefix_space": True}), ("koelectra", {"do_lower_case": True})]
+)
+def test_settings_that_contradict_the_vocabulary(kind, change, tmp_path):
+    foreign_folder(kind, "Model", tmp_path)
+    _change(tmp_path / "tokenizer_config.json", change)
+    with pytest.raises(CheckpointError) as caught:
+        read_model(tmp_path)
+    assert (caught.value.code, *change) == ("checkpoint.pretokenizer", caught.value.what.split()[0])
 
 
 def test_a_vocabulary_that_frames_texts_otherwise(tmp_path):
