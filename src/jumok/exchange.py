@@ -39,7 +39,7 @@ def export_folder(run: Path, folder: Path, to: Layout = "huggingface") -> str:
         raise CheckpointError(
             f"this model has no Hugging Face layout: {reason}",
             where=source,
-            hint="export a BERT or its successor, a GPT, or a Transformer with the paper's options and a joint vocabulary",
+            hint="export a BERT or successor, a GPT, or a Transformer with the paper's options and a joint vocabulary",
             code="checkpoint.no_layout",
         )
     write_folder(folder, lambda building: write_model(building, model, card=_card(source)))

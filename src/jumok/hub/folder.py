@@ -1,7 +1,7 @@
 """RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists.
 
-Foreign folders of BERT, its successors, GPT-2 and Marian are read as if jumok had written them: missing facts are filled
-in, and anything jumok's models cannot express is rejected.
+Foreign folders of BERT, its successors, GPT-2 and Marian are read as if jumok had written them: missing facts are
+filled in, and anything jumok's models cannot express is rejected.
 """
 
 from collections.abc import Callable

@@ -35,7 +35,7 @@ class BertConfig(BodyConfig):
     family: Family = "bert"
     """whose names and heads the model has when it is exported, the paper's or those of a successor"""
     d_embedding: Width | None = None
-    """ELECTRA (Clark et al. 2020, section 3.2): width of the embeddings if it is not d_model"""
+    """ELECTRA (Clark et al. 2020, section 3.3): width of the embeddings if it is not d_model"""
     first_position: Annotated[int, Field(ge=0, le=2**20)] = 0
     """RoBERTa: row of the first token in the table of positions, whose earlier rows are not read"""
 

@@ -90,21 +90,23 @@ class Tokenizer:
         """End tokens between two texts, and the segment of the second one, as the vocabulary's own pipeline has."""
         if not self.layout.framed or not processed:
             return (2, 0) if self.layout is ROBERTA else (1, 1)
-        one, two = (self._backend.encode("", pair) for pair in (None, ""))
-        ends, second = two.ids.count(self.end_id) - 1, two.type_ids[-1] if two.ids else 0
-        segments = [0] * (1 + ends) + [second]
-        if (one.ids, two.ids, two.type_ids) not in (
-            ([self.start_id, self.end_id], [self.start_id, *[self.end_id] * (1 + ends)], segments)
-            for ends, second in ((1, 0), (1, 1), (2, 0))
-        ):
-            shown = " ".join(f"{piece}:{segment}" for piece, segment in zip(two.tokens, two.type_ids, strict=True))
-            raise CheckpointError(
-                f"the tokenizer's post-processor writes {shown or 'nothing'} around two empty texts",
-                hint=f"jumok has {BERT.start} A {BERT.end} B {BERT.end} and {ROBERTA.start} A {ROBERTA.end}"
-                f" {ROBERTA.end} B {ROBERTA.end}",
-                code="checkpoint.frame",
-            )
-        return ends, second
+        start, end = self.start_id, self.end_id
+        one, two = map(self._around_nothing, (None, ""))
+        for ends, second in ((1, 1), (1, 0), (2, 0)):
+            if one == [(start, 0), (end, 0)] and two == [(start, 0), *[(end, 0)] * ends, (end, second)]:
+                return ends, second
+        shown = " ".join(f"{self._backend.id_to_token(i)}:{segment}" for i, segment in two)
+        raise CheckpointError(
+            f"the tokenizer's post-processor writes {shown or 'nothing'} around two empty texts",
+            hint=f"jumok has {BERT.start} A {BERT.end} B {BERT.end} and {ROBERTA.start} A {ROBERTA.end} {ROBERTA.end} B"
+            f" {ROBERTA.end}",
+            code="checkpoint.frame",
+        )
+
+    def _around_nothing(self, pair: str | None) -> list[tuple[int, int]]:
+        """The special tokens that the pipeline adds to an empty text or two, each with its segment."""
+        e = self._backend.encode("", pair)
+        return [(i, s) for i, s, added in zip(e.ids, e.type_ids, e.special_tokens_mask, strict=True) if added]
 
     def _mask_pattern(self, added: list[dict[str, Any]]) -> re.Pattern[str] | None:
         """The mask in a text, with the white space beside it that belongs to it."""
