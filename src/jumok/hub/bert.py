@@ -108,9 +108,18 @@ def bert_obstacle(task: str, tensors: Iterable[str], c: BertConfig, tokenizer: T
         return f"transformers has no {name} that predicts the next sentence"
     if c.family != "bert" and "pooler.weight" in names and ENCODER not in SUCCESSORS[c.family].poolers:
         return f"transformers has no {name} with a pooler and no other head"
+    if reason := other_padding(c, tokenizer):
+        return reason
     if c.family == "distilbert" and c.norm_eps != DISTILBERT_EPS:
         return f"the norm_eps of {name} in transformers is {DISTILBERT_EPS}"
     return _other_activation(c) if "transform.weight" in names else None
+
+
+def other_padding(c: BertConfig, tokenizer: Tokenizer) -> str | None:
+    """Why transformers would count positions from another one: there, the first follows the padding's id."""
+    if c.first_position in (0, tokenizer.pad_id + 1):
+        return None
+    return f"the model's padding has id {c.first_position - 1}, the tokenizer's {tokenizer.pad_id}"
 
 
 def _other_activation(c: BertConfig) -> str | None:

@@ -16,7 +16,7 @@ from torch import Tensor
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig
 from jumok.errors import CheckpointError, nearest
-from jumok.hub.bert import DISCRIMINATOR, bert_obstacle, open_bert, to_bert
+from jumok.hub.bert import DISCRIMINATOR, bert_obstacle, open_bert, other_padding, to_bert
 from jumok.hub.families import SUCCESSORS
 from jumok.hub.files import CONFIG, WEIGHTS, read_json, write_json
 from jumok.hub.generation import decoding, generation_config
@@ -129,7 +129,7 @@ def read_model(folder: Path, heads: Heads) -> ModelFolder:
         assert c is not None
         facts = _made_up_facts(facts, c, tree, folder)
     tokenizers = read_tokenizers(folder)
-    _refuse_other_tokenizer(c, tensors, tokenizers, folder)
+    _refuse_other_tokenizer(c, kind, tensors, tokenizers, folder)
     carried = {name: tensor for name, tensor in tensors.items() if name.startswith(DISCRIMINATOR)}
     tensors = {name: tensor for name, tensor in tensors.items() if name not in carried}
     return ModelFolder(c, tensors, tokenizers, facts, carried)
@@ -189,8 +189,10 @@ def _made_up_facts(facts: dict[str, Any], c: ModelConfig, tree: dict[str, Any], 
     return facts
 
 
-def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path) -> None:
-    """Reject a tokenizer that does not match the weights."""
+def _refuse_other_tokenizer(
+    c: ModelConfig, kind: str, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path
+) -> None:
+    """Reject a tokenizer that does not match the weights of a folder, or those that transformers would read so."""
     target = tokenizers.target
     embedding = next((name for name in EMBEDDINGS if name in tensors), None)
     if embedding is None:
@@ -204,9 +206,8 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
     elif isinstance(c, BertConfig) and not target.layout.framed:
         both = (", ".join(layout.specials) for layout in (BERT, ROBERTA))
         wrong = f"the tokenizer lacks the special tokens of BERT and RoBERTa: {' or '.join(both)}"
-    elif isinstance(c, BertConfig) and c.first_position not in (0, target.pad_id + 1):
-        # In transformers, positions start after the padding's id, and no token of that id takes one.
-        wrong = f"the model's padding has id {c.first_position - 1}, the tokenizer's {target.pad_id}"
+    elif isinstance(c, BertConfig) and kind in SUCCESSORS:
+        wrong = other_padding(c, target)
     elif isinstance(c, GptConfig) and target.start_id != rows - 1:
         # Like GPT-2, jumok's GPT starts from the last row of its embeddings, whatever the vocabulary.
         wrong = f"a text starts with token {target.start_id} ({target.layout.start}), which is not the last one"

@@ -19,15 +19,17 @@ from jumok.errors import CheckpointError
 from jumok.examples.labelled import Labelled
 from jumok.examples.questions import Question
 from jumok.exchange import export_folder, import_folder
+from jumok.hub.folder import ModelFolder
+from jumok.models.bert import Bert, BertConfig
 from jumok.models.build import build_model
-from jumok.models.weights import load_tensors
+from jumok.models.weights import load_tensors, unique_tensors
 from jumok.predictor import load
 from jumok.tasks import task_named
 from jumok.tasks.answering.places import encode_question
 from jumok.tasks.classification.predictor import attended_words
-from jumok.tasks.stored import obstacle, read_model
+from jumok.tasks.stored import obstacle, read_model, write_model
 from jumok.tasks.windows import LongTexts
-from jumok.text.tokenizer import Tokenizer
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 HEADS = {
     "Model": "embedding",
@@ -341,6 +343,22 @@ def test_what_transformers_has_not(tmp_path):
     read = read_model(tmp_path)
     read.tensors["next_sentence.weight"] = torch.zeros(2, 24)
     assert obstacle(read) == "transformers has no RoBERTa that predicts the next sentence"
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_positions_that_do_not_follow_the_padding_are_written_in_our_own_way(first, wordpiece, tmp_path):
+    """Padding has id 0 in the vocabularies that jumok trains."""
+    config = BertConfig(
+        family="roberta", n_segments=1, first_position=first, d_model=24, d_ff=40, n_heads=4, n_layers=1, max_len=20
+    )
+    facts = {"version": "1", "task": {"kind": "embedding", "pooler": True}, "language": "", "max_len": 20}
+    tensors = unique_tensors(Bert(config, vocab=wordpiece.vocab_size))
+    written = ModelFolder(config, tensors, Tokenizers(wordpiece, wordpiece), facts)
+    assert (obstacle(written) is None) == (first == 1)
+    write_model(tmp_path, written, card="")
+    kind = json.loads((tmp_path / "config.json").read_text("utf-8"))["model_type"]
+    assert kind == ("roberta" if first == 1 else "jumok-bert")
+    assert read_model(tmp_path).config == config
 
 
 def test_filling_masks_in_a_byte_level_vocabulary(tmp_path):
