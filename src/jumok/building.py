@@ -107,7 +107,8 @@ def _head(model: ModelFolder) -> dict[str, Any]:
         return {}
     kind, config = task_named(model.facts["task"]["kind"]), model.facts["task"]
     asks = kind.head(config, kind.read_facts(model.facts)).asks
-    return {"asks": asks, "activation": model.config.activation, "norm_eps": model.config.norm_eps}
+    c = model.config
+    return {"asks": asks, "activation": c.activation, "norm_eps": c.norm_eps, "pooling": c.pooling}
 
 
 def build_after(run: Path, done: Done) -> str:
@@ -154,7 +155,7 @@ def _write_bert(building: Path, built: Built, model: ModelFolder) -> None:
     from jumok.engines.onnx_graph import write_graph
 
     write_graph(model, building / BODY, int8=built.compute == "int8", first_only=built.asks == "text")
-    body = ("bert.stack.", "bert.positions.", "bert.segments.", "bert.norm.")
+    body = ("bert.stack.", "bert.positions.", "bert.segments.", "bert.norm.", "bert.widen.")
     own = {name: tensor for name, tensor in model.tensors.items() if not name.startswith(body)}
     if built.asks != "masked":  # which predicts tokens with their embeddings
         own.pop("bert.embedding.weight", None)

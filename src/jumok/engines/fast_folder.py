@@ -56,6 +56,7 @@ class Built:
     asks: str = ""
     activation: str = ""
     norm_eps: float = 0.0
+    pooling: str = "tanh"
     """of BERT's head"""
     compute: Compute = "float32"
     shortlist: int = 0

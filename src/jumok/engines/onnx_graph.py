@@ -54,7 +54,7 @@ def write_graph(
         "first_only": first_only,
         "longest": c.max_len,
         "d_model": c.d_model,
-        "n_segments": min(c.n_segments, 2),
+        "n_segments": max(min(c.n_segments, 1 + model.tokenizers.source.second_segment), 1),
         "end_id": model.tokenizers.source.end_id,
     }
     onnx.save(graph.finish(x, facts), path)
@@ -90,15 +90,19 @@ class _Graph:
         return self.add("LayerNormalization", x, weight, bias, axis=-1, epsilon=self.c.norm_eps)[0]
 
     def embed(self) -> str:
-        tables = [self.tensor(f"{name}.weight") for name in ("embedding", "positions", "segments")]
+        positions = self.constant("positions.weight", self.tensors["positions.weight"][self.c.first_position :])
+        none = np.zeros((1, self.c.width), dtype=np.float32)
+        segments = self.constant("segments.weight", self.tensors.get("segments.weight", none))
+        tables = [self.tensor("embedding.weight"), positions, segments]
         norm = [self.tensor("norm.weight"), self.tensor("norm.bias")]
-        return self.add(
+        x = self.add(
             "EmbedLayerNormalization",
             *("ids", "segments", *tables, *norm),
             outputs=2,
             domain=CONTRIB,
             epsilon=self.c.norm_eps,
         )[0]
+        return x if self.c.width == self.c.d_model else self.affine(self.seen(x), "widen")
 
     def layer(self, x: str, i: int, *, first_only: bool) -> str:
         """A post-norm layer: x = LayerNorm(x + Sublayer(x)), twice."""

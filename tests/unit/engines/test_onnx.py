@@ -37,6 +37,24 @@ def test_float32_states_are_those_of_torch(tmp_path, activation, n_segments):
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
 
 
+SUCCESSORS = {
+    "RoBERTa": {"family": "roberta", "first_position": 1, "n_segments": 1},
+    "ELECTRA": {"family": "electra", "d_embedding": 16},
+    "DistilBERT": {"family": "distilbert", "n_segments": 0},
+}
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("options", SUCCESSORS.values(), ids=SUCCESSORS)
+def test_the_options_of_berts_successors(tmp_path, options, int8):
+    model, folder = bert_folder(Head(asks="nothing"), **options)
+    rows = frames(folder, SIZES)
+    ours, theirs = body(folder, tmp_path, int8=int8).states(rows), TorchEngine([model], folder.tokenizers).states(rows)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=0.5 if int8 else 1e-5)
+        assert np.corrcoef(a.ravel(), b.ravel())[0, 1] > 0.99
+
+
 @pytest.mark.parametrize("head", [Head(asks="masked"), Head(asks="text", n_labels=3), Head(asks="pieces", n_labels=3)])
 def test_the_body_is_found_under_every_head(tmp_path, head):
     model, folder = bert_folder(head)
