@@ -30,7 +30,12 @@ function view(run) {
   );
   const tab = tabs.includes(state.tab) ? state.tab : tabs[0];
   return [
-    h("h1", {}, t("inside.heading")),
+    h(
+      "div",
+      { class: "stack tight" },
+      h("h1", {}, t("inside.heading")),
+      h("p", { class: "muted" }, t("inside.about")),
+    ),
     h(Text, { run }),
     h(Tabs, { tabs, tab }),
     h(

@@ -1,5 +1,5 @@
 // The beam as a tree: a column for each step and a line for each hypothesis, the best one first; on a narrow page turned, a
-// row for each step, so that nothing scrolls sideways.
+// row for each step. What the search still tried after the winner had ended is left out unless all of it is asked for.
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
@@ -18,7 +18,8 @@ const TURNED = { step: 52, box: 36, narrow: 66, wide: 84, size: 12 }; // of a na
 export function placed(tree, given, isBest) {
   const depth = [];
   tree.forEach((node, i) => (depth[i] = node.parent < 0 ? 0 : depth[node.parent] + 1)); // parents come first
-  const seen = tree.map((node, i) => i).filter((i) => depth[i] >= given && isShown(tree[i]));
+  const end = isWhole() ? Infinity : Math.max(...depth.filter((_, i) => isBest(i)), given);
+  const seen = tree.map((node, i) => i).filter((i) => depth[i] >= given && depth[i] <= end && isShown(tree[i]));
   const lanes = new Map();
   const steps = Math.max(...seen.map((i) => depth[i] - given), 0) + 1;
   const rank = (i) => (isBest(i) ? 0 : tree[i].fate === "pruned" ? 2 : 1);
@@ -52,7 +53,8 @@ export function placed(tree, given, isBest) {
   };
 }
 
-const isShown = (node) => node.fate !== "pruned" || state.pruned === "shown";
+const isWhole = () => state.pruned === "shown";
+const isShown = (node) => node.fate !== "pruned" || isWhole();
 
 /** Where the boxes are, and the lines between them. */
 function drawn(tree, found, turned) {
@@ -170,10 +172,10 @@ function Controls({ beam }) {
       { class: "check small" },
       h("input", {
         type: "checkbox",
-        checked: state.pruned === "shown",
+        checked: isWhole(),
         onChange: (event) => go({ pruned: event.target.checked ? "shown" : null }),
       }),
-      t("inside.show_pruned"),
+      t("inside.show_all"),
     ),
   );
 }
