@@ -68,7 +68,7 @@ export function frameOf({ series, range, log = false, zero = false, most = Infin
   high = Math.min(high, most);
   const scale = log ? Math.log10 : (value) => value;
   const pad = (scale(high) - scale(low)) * 0.05;
-  const [bottom, top] = [scale(low) - (zero && low === 0 ? 0 : pad), Math.min(scale(high) + pad, scale(most))];
+  const [bottom, top] = [scale(low) - (zero && low === 0 ? 0 : pad), scale(high) + pad];
   const [x0, x1] = [range[0], Math.max(range[1], range[0] + 1)];
   const inner = { left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom };
   return {
@@ -76,7 +76,7 @@ export function frameOf({ series, range, log = false, zero = false, most = Infin
     x: (step) => inner.left + ((step - x0) / (x1 - x0)) * (inner.right - inner.left),
     y: (value) => inner.bottom - ((scale(value) - bottom) / (top - bottom)) * (inner.bottom - inner.top),
     step: (x) => x0 + ((x - inner.left) / (inner.right - inner.left)) * (x1 - x0),
-    yTicks: log ? logTicks(bottom, top) : ticks(bottom, top, 5),
+    yTicks: (log ? logTicks(bottom, top) : ticks(bottom, top, 5)).filter((value) => value <= most),
     xTicks: ticks(x0, x1, width < 420 ? 4 : 6).filter(Number.isInteger),
   };
 }

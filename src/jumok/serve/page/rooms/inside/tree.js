@@ -12,7 +12,7 @@ const STEP = 96; // from one step to the next
 const LANE = 34; // from one hypothesis to the next
 const GAP = 18; // between two boxes of a hypothesis
 const SIZE = 13; // of letters
-const TURNED = { step: 52, box: 36, narrow: 66, wide: 84, size: 12 }; // of a narrow page; lines are as wide as there is room
+const TURNED = { step: 52, box: 36, narrow: 58, wide: 84, size: 11 }; // of a narrow page; lines are as wide as there is room
 
 /** Steps and lines of the nodes that are shown: a hypothesis stays on its line as long as it is free. */
 export function placed(tree, given, isBest) {
@@ -141,8 +141,8 @@ export function Tree({ run, tree, outputs, beam, given, from }) {
             h("rect", { x, y, width, height, rx: 5 }),
             h(
               "text",
-              { x: x + 6, y: y + height / 2, "font-size": picture.letter },
-              cutTo(shown(tree[i].token), width - (isBest(i) ? 16 : 11), picture.letter), // bold is wider
+              { x: x + (turned ? 4 : 6), y: y + height / 2, "font-size": picture.letter },
+              cutTo(shown(tree[i].token), width - (turned ? 6 : 11) - (isBest(i) ? 5 : 0), picture.letter), // bold is wider
             ),
           );
         }),

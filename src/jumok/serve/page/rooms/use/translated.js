@@ -88,6 +88,7 @@ function Word({ piece, output, word, i, id, lit, prefix }) {
       class: `word ${lit ? "lit" : ""} ${unsure ? `unsure-${unsure}` : ""}`,
       title: unsure ? t("use.translate.unsure", { p: percent(word.probability) }) : t("use.translate.click"),
       "aria-expanded": String(open),
+      onKeydown: (event) => event.key === "Escape" && open && close(),
       onMouseenter: look(one),
       onMouseleave: look(null),
       onFocus: look(one),
@@ -101,6 +102,14 @@ function Word({ piece, output, word, i, id, lit, prefix }) {
   );
 }
 
+/** Close the words that are open, and give the focus back to the word. */
+function close() {
+  const word = document.querySelector('.use button.word[aria-expanded="true"]');
+  here.open = null;
+  redraw();
+  word?.focus();
+}
+
 /** The source of a sentence, other words if one is clicked, and other translations. */
 function Details({ run, piece, id, open }) {
   const output = current(run, piece);
@@ -109,7 +118,7 @@ function Details({ run, piece, id, open }) {
   const others = [original, ...(original.alternatives ?? [])].filter((other) => other.text !== output.text);
   return h(
     "div",
-    { class: `details ${open ? "open" : ""}` },
+    { class: `details ${open ? "open" : ""}`, onKeydown: (event) => event.key === "Escape" && close() },
     open && h(Others, { run, piece }),
     run.attends && output.alignment && h(Source, { run, source: piece.source, id, lit: linked(output, id).source }),
     others.length > 0 &&
@@ -181,6 +190,6 @@ function Others({ run, piece }) {
         h("span", { class: "muted number", lang: state.lang }, percent(output.words[i]?.probability ?? 0)),
       ),
     ),
-    h("button", { class: "quiet", lang: state.lang, onClick: () => ((here.open = null), redraw()) }, t("use.close")),
+    h("button", { class: "quiet", lang: state.lang, onClick: close }, t("use.close")),
   );
 }
