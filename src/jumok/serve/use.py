@@ -2,6 +2,7 @@
 other words at a place of a translation, and the relations of a text whose entities are not known yet."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -26,7 +27,8 @@ async def sentences(server: Server, request: Request) -> Response:
     if len(texts) > server.limits.inputs or not all(isinstance(text, str) for text in texts):
         raise Refusal(422, "serve.request", f"texts must be at most {server.limits.inputs} texts")
     found = await asyncio.to_thread(lambda: [split_sentences(text) for text in texts])
-    return json_response({"sentences": found})
+    # A half of a surrogate pair goes back escaped, as it came: what is wrong with it is said where it is translated.
+    return Response(json.dumps({"sentences": found}), media_type="application/json")
 
 
 async def alternatives(server: Server, request: Request) -> Response:
