@@ -7,7 +7,7 @@ accelerators of menus, and roles, literals and links of reStructuredText. Number
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Kind = Literal["printf", "brace", "variable", "tag", "entity", "address", "role", "literal", "accelerator"]
@@ -76,11 +76,19 @@ class Differences:
     """in the source more often"""
     extra: list[str]
     """in the translation more often"""
-    reordered: bool = False
-    """printf conversions without numbers are in another order, and would print one argument as another's type"""
+    order: list[str] = field(default_factory=list)
+    """printf conversions of the translation that, in their order, would print an argument as another's type"""
+
+    @property
+    def reordered(self) -> bool:
+        return bool(self.order)
+
+    @property
+    def count(self) -> int:
+        return len(self.missing) + len(self.extra) + bool(self.order)
 
     def __bool__(self) -> bool:
-        return bool(self.missing or self.extra or self.reordered)
+        return bool(self.count)
 
 
 def find_units(text: str) -> list[Unit]:
@@ -114,8 +122,9 @@ def compare(source: Sequence[Unit], target: Sequence[Unit]) -> Differences:
     there, here = (counts + Counter(unit.key for unit in units if _is_positional(unit)) for counts, units in
                    ((there, source), (here, target)))  # fmt: skip
     missing, extra = there - here, here - there
-    reordered = not missing and not extra and [c for _, c in wanted] != [c for _, c in given]
-    return Differences(list(missing.elements()), list(extra.elements()), reordered)
+    changed = not missing and not extra and [c for _, c in wanted] != [c for _, c in given]
+    order = [unit.text for unit in target if _is_positional(unit)] if changed else []
+    return Differences(list(missing.elements()), list(extra.elements()), order)
 
 
 def _unit(match: re.Match[str]) -> Unit:
