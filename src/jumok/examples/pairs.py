@@ -50,6 +50,13 @@ class Pair:
         return cls(source, found.text("target") if "target" in found else None, where)
 
 
+@dataclass(frozen=True, slots=True)
+class Passage(Pair):
+    """A text that may have several sentences and lines, or tags: translated sentence by sentence, these in their places."""
+
+    form: Literal["text", "tmx"] = "text"
+
+
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Read two files in which line n of one is the translation of line n of the other."""
     source_lines, target_lines = read_lines(source), read_lines(target)
