@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.documents import DocumentFormat, Sentence, read_document_column, read_documents, write_documents
-from jumok.examples.faults import say_each, unknown_format
+from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import ListedData
 from jumok.examples.objects import as_object
+from jumok.examples.tables import TABLES
 from jumok.text.lines import as_line, numbered_lines, write_lines
 from jumok.text.normalise import compose
 
@@ -97,13 +98,13 @@ class DocumentData(ListedData):
     split_sentences: bool = True
     """split lines into sentences; otherwise each line is one"""
     column: str | None = None
-    """for tables (.tsv): column of the texts, one document per row"""
+    """for tables (.tsv, .csv or .jsonl): column of the texts, one document per row"""
 
     def __post_init__(self) -> None:
         super(DocumentData, self).__post_init__()
         tables = any(map(_is_table, [*self.train, *self.dev, *self.test]))
         if tables != (self.column is not None):
-            raise ValueError("column must be set if there are tables (.tsv), and only then")
+            raise ValueError("column must be set if there are tables (.tsv, .csv or .jsonl), and only then")
 
     def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
         for file in self.files(split):
@@ -128,7 +129,7 @@ class DocumentData(ListedData):
     def write(self, path: Path, examples: Iterable[Text | Sentence], *, wrong: Wrong = refuse) -> None:
         """Write texts as plain lines, or sentences as documents separated by blank lines."""
         if self.format != "blank_line" or _is_table(path.name):
-            raise unknown_format("documents", path, 'set format = "blank_line", and use a name without .tsv')
+            raise unknown_format("documents", path, 'set format = "blank_line", and use a .txt file')
         found = list(examples)
         if sentences := [example for example in found if isinstance(example, Sentence)]:
             write_documents(path, sentences, wrong=wrong)
@@ -159,4 +160,4 @@ class DocumentData(ListedData):
 
 
 def _is_table(file: str) -> bool:
-    return file.lower().removesuffix(".gz").endswith(".tsv")
+    return suffix_of(Path(file)) in TABLES
