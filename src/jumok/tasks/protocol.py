@@ -193,6 +193,13 @@ class Predictor(ABC, Generic[Example, Output]):
         hint = "use --json, or print lines to stdout"
         raise InputError(what, where=getattr(example, "where", "") or None, hint=hint, code="input.no_file")
 
+    columns: ClassVar[tuple[str, ...]] = ("answer",)
+    """names of the columns of a table that `cells` fills"""
+
+    def cells(self, example: Example, output: Output) -> dict[str, Any]:
+        """What a table or a line of JSONL gets for the output, by column or key."""
+        return {"answer": output.text}
+
     @abstractmethod
     def measure(self, examples: Sequence[Example], *, done: Done = nobody, **options: Any) -> Measured:
         """Predict labelled examples and measure the outputs; `options` are those of `predict`, and checked."""

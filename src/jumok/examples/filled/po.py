@@ -13,7 +13,7 @@ from pathlib import Path
 from jumok.examples.filled import Answer, Piece, unchanged
 from jumok.examples.filled.plurals import plural_forms
 from jumok.examples.gettext import PO_ESCAPE, PO_STRING, PoEntry, po_charset, po_entries, po_escaped, po_unescaped
-from jumok.examples.pairs import Passage
+from jumok.examples.pairs import Excerpt
 
 _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]+)*")
 _COUNT = re.compile(r"nplurals\s*=\s*([1-9])\b")
@@ -130,7 +130,7 @@ class _Message:
         where = f"{path}:{self.entry.line}"
         if len(texts) > 1 and self._count(found) == 1:
             texts = texts[1:]  # the one form is for any number
-        return Piece([Passage(text, None, where) for text in texts], self._filled)
+        return Piece([Excerpt(text, None, where) for text in texts], self._filled)
 
     def _whole(self) -> bytes:
         return "".join(_as_utf8(line, self.charset) for line, _ in self.entry.lines).encode()

@@ -88,6 +88,7 @@ class Classifier(Predictor[Labelled, Classified]):
     kind = "classification"
     example = Labelled
     answers = Classified
+    columns = ("label", "probability")
     options = ClassifyOptions
 
     def __init__(self, engine: Engine, tokenizers: Tokenizers, targets: Targets, facts: ClassificationFacts) -> None:
@@ -148,6 +149,13 @@ class Classifier(Predictor[Labelled, Classified]):
     def completed(self, example: Labelled, output: Classified) -> Labelled:
         """No label at all is written as the separator alone."""
         return replace(example, label=output.text or self.facts.separator)
+
+    def cells(self, example: Labelled, output: Classified) -> dict[str, Any]:
+        """A number, or several labels, have no probability."""
+        label = output.text or self.facts.separator
+        return {"label": label if output.value is None else output.value} | (
+            {} if output.probability is None else {"probability": output.probability}
+        )
 
     def believed(self, examples: Sequence[Labelled], *, done: Done = nobody) -> Values:
         """[n, width]: probabilities of the labels, or the predicted numbers."""
