@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from jumok.errors import InputError
 from jumok.files import cannot_write, discard_folder, parse_json, write_atomically
@@ -96,4 +95,3 @@ def journal(folder: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             os.close(descriptor)
-

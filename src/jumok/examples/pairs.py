@@ -52,7 +52,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt(Pair):
-    """A text that may have several sentences and lines, or tags: translated sentence by sentence, these in their places."""
+    """A text out of a document, with its sentences, lines and tags: it is translated sentence by sentence."""
 
     form: Annotated[Literal["text", "tmx"], Field(exclude=True)] = "text"
     """plain text, or a segment of a TMX file with its inline tags"""

@@ -193,7 +193,7 @@ class Predictor(ABC, Generic[Example, Output]):
         hint = "use --json, or print lines to stdout"
         raise InputError(what, where=getattr(example, "where", "") or None, hint=hint, code="input.no_file")
 
-    columns: ClassVar[tuple[str, ...]] = ("answer",)
+    columns: tuple[str, ...] = ("answer",)
     """names of the columns of a table that `cells` fills"""
 
     def cells(self, example: Example, output: Output) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from jumok.assemble import assemble
 from jumok.cli import app, main, predict
-from jumok.cli.predict import Line, input_batches
+from jumok.cli.inputs import Line, input_batches
 from jumok.data.cache import Cache
 from jumok.decode.options import DecodeConfig
 from jumok.engines.torch import TorchEngine

@@ -16,8 +16,8 @@ class Answer:
     """the line of output"""
     cells: Mapping[str, Any] = field(default_factory=dict)
     """values by the names of their columns, or keys"""
-    lost: Sequence[str] = ()
-    """placeholders of the text that its translation lacks"""
+    remark: str = ""
+    """what a translator has to look at"""
 
 
 @dataclass(frozen=True, slots=True)

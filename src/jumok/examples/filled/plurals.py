@@ -3,8 +3,8 @@
 _SLAVIC = "n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2"
 _FORMS = {
     "nplurals=1; plural=0;": "id ja ka km ko lo ms my th vi yue zh",
-    "nplurals=2; plural=(n != 1);": "af az bg bn ca da de el en eo es et eu fi fo fy gl gu he hi hu it kn ml mn mr nb ne"
-    " nl nn no pa pt sq sv sw ta te ur",
+    "nplurals=2; plural=(n != 1);": "af az bg bn ca da de el en eo es et eu fi fo fy gl gu he hi hu it kn ml mn mr nb"
+    " ne nl nn no pa pt sq sv sw ta te ur",
     "nplurals=2; plural=(n > 1);": "br fa fil fr ln mg oc pt-br tg tr uz wa",
     f"nplurals=3; plural=({_SLAVIC});": "be bs hr ru sr uk",
     f"nplurals=3; plural=({_SLAVIC.replace('n%10==1 && n%100!=11', 'n==1')});": "pl",

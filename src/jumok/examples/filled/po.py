@@ -163,12 +163,14 @@ class _Message:
                     lines += [f"{part}{newline}" for part in _strings(name, text, spread=self._spread())]
         if not self.entry.lines[-1][0].endswith("\n"):
             lines[-1] = lines[-1].removesuffix(newline)
-        return "".join(_flagged(lines, newline, [name for answer in said for name in answer.lost])).encode()
+        return "".join(_flagged(lines, newline, [answer.remark for answer in said])).encode()
 
     def _spread(self) -> bool:
         """Whether the msgid begins with an empty string, as it does if it goes over several lines."""
         own = [field for _, field in self.entry.lines if field is not None]
-        return any(len([*group]) > 1 for field, group in groupby(own) if self.entry.fields[field][0].startswith("msgid"))
+        return any(
+            len([*group]) > 1 for field, group in groupby(own) if self.entry.fields[field][0].startswith("msgid")
+        )
 
 
 def _strings(name: str, text: str, *, spread: bool) -> list[str]:
@@ -179,8 +181,8 @@ def _strings(name: str, text: str, *, spread: bool) -> list[str]:
     return [f'{name} ""', *(f'"{part}"' for part in parts)]
 
 
-def _flagged(lines: list[str], newline: str, lost: Sequence[str]) -> list[str]:
-    """The lines of a message marked fuzzy, with a comment about the placeholders that its translation lacks."""
+def _flagged(lines: list[str], newline: str, remarks: Sequence[str]) -> list[str]:
+    """The lines of a message marked fuzzy, with the remarks as comments."""
     first = next(i for i, line in enumerate(lines) if line.lstrip()[:1] not in ("#", "") and line.strip())
     begin = max((i + 1 for i in range(first) if not lines[i].strip() or lines[i].lstrip().startswith("#~")), default=0)
     flags = next((i for i in range(begin, first) if lines[i].startswith("#,")), None)
@@ -189,8 +191,6 @@ def _flagged(lines: list[str], newline: str, lost: Sequence[str]) -> list[str]:
         lines = [*lines[:at], f"#, fuzzy{newline}", *lines[at:]]
     elif "fuzzy" not in [flag.strip() for flag in lines[flags][2:].split(",")]:
         lines[flags] = f"#, fuzzy,{lines[flags][2:]}"
-    if lost:
-        at = next((i for i in range(begin, first) if lines[i].startswith(_MARKS)), begin)
-        said = f"# jumok: missing in the translation: {' '.join(dict.fromkeys(lost))}"
-        lines = [*lines[:at], re.sub(r"\s+", " ", said) + newline, *lines[at:]]
-    return lines
+    at = next((i for i in range(begin, first) if lines[i].startswith(_MARKS)), begin)
+    said = dict.fromkeys(f"# jumok: {' '.join(remark.split())}{newline}" for remark in remarks if remark)
+    return [*lines[:at], *said, *lines[at:]]

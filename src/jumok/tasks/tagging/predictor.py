@@ -17,7 +17,7 @@ from jumok.tasks.tagging import TaggingFacts, types_of
 from jumok.tasks.tagging.units import Read, Units, Window, gold_tags, windows_of
 from jumok.tasks.targets import FEW_LABELS
 from jumok.text.span import Span
-from jumok.text.tags import Place, in_characters, spans
+from jumok.text.tags import Place, in_characters, places_of, spans
 from jumok.text.tokenizer import Tokenizers
 
 

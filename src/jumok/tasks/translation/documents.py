@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from jumok.engines import Done, nobody
-from jumok.examples.pairs import Pair, Excerpt
+from jumok.examples.pairs import Excerpt, Pair
 from jumok.tasks.protocol import Failure, Note
 from jumok.tasks.translation.predictor import Translation, Translator
 from jumok.tasks.translation.words import token_spans
