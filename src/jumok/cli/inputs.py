@@ -17,8 +17,8 @@ AT_ONCE = 512
 CHARACTERS_AT_ONCE = 1 << 20
 """and characters, so that memory does not depend on the number of long texts"""
 _NOT_LINES = (
-    "csv doc docx epub htm html ini json mo odp ods odt pdf po pot ppt pptx properties resx rtf sdlxliff srt strings tmx"
-    " toml ts vtt xhtml xlf xliff xls xlsx xml yaml yml zip"
+    "csv doc docx epub htm html ini json mo odp ods odt pdf po pot ppt pptx properties resx rtf sdlxliff srt strings"
+    " tmx toml ts vtt xhtml xlf xliff xls xlsx xml yaml yml zip"
 )
 """suffixes of files whose lines are not texts"""
 _READ = {

@@ -7,11 +7,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from time import monotonic
 
 from jumok.errors import InputError
 from jumok.files import cannot_write, discard_folder, parse_json, write_atomically
 
 PROGRESS, CONTENT = "progress.json", "content"
+SECONDS = 1.0
+"""what a killed command loses at most; to sync oftener would slow fast models down"""
 
 
 @dataclass(slots=True)
@@ -46,19 +49,30 @@ class Journal:
                 self.progress = progress
         with self.content.open("ab") as file:
             file.truncate(self.progress.bytes)
+        self._pending: tuple[list[bytes], dict[str, Any] | None] = [], None
+        self._since = monotonic()
 
     def add(self, content: bytes) -> None:
-        """Append what has been written of the pieces counted in `progress`."""
+        """Append what has been written of the pieces counted in `progress`; it is on the disk within a second."""
+        self.progress.bytes += len(content)
+        # One assignment, so that an interrupt never comes between a content and its count.
+        self._pending = (self._pending[0] + [content], asdict(self.progress))
+        if monotonic() - self._since >= SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        contents, state = self._pending
+        if state is None:
+            return
         try:
             with self.content.open("ab") as file:
-                file.write(content)
+                file.writelines(contents)
                 file.flush()
                 os.fsync(file.fileno())
-            self.progress.bytes += len(content)
-            state = {"key": self._key, "progress": asdict(self.progress)}
-            write_atomically(self.folder / PROGRESS, json.dumps(state))
+            write_atomically(self.folder / PROGRESS, json.dumps({"key": self._key, "progress": state}))
         except OSError as error:
             raise cannot_write(self.folder, error) from error
+        self._pending, self._since = ([], None), monotonic()
 
 
 def journal_folder(out: Path) -> Path:

@@ -134,6 +134,8 @@ class Writer:
             except KeyboardInterrupt:
                 talk.print(f"stopped after {progress.examples:,} of {total:,} examples: run the same command to go on")
                 raise typer.Exit(128 + (stopped or [signal.SIGINT])[0]) from None
+            finally:
+                kept.flush()
 
     def _filled(self, chunk: Sequence[Piece], way: _Way, progress: Progress, done: "Done") -> bytes:
         from jumok.tasks.protocol import Failure
