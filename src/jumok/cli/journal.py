@@ -8,6 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 from jumok.errors import InputError
 from jumok.files import cannot_write, discard_folder, parse_json, write_atomically

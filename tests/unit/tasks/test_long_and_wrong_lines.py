@@ -12,7 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from jumok.assemble import assemble
-from jumok.cli import app, main
+from jumok.cli import app, inputs, main
 from jumok.cli.inputs import Line, input_batches
 from jumok.data.cache import Cache
 from jumok.decode.options import DecodeConfig

@@ -65,7 +65,7 @@ class _Header:
         if said.get("content-transfer-encoding", "ENCODING") == "ENCODING":
             self._new["Content-Transfer-Encoding"] = "8bit"
         plurals = said.get("plural-forms", "")
-        if not _COUNT.search(plurals) and (known := plural_forms(target)):
+        if not _COUNT.search(plurals) and (known := plural_forms(said.get("language", "")) or plural_forms(target)):
             plurals = self._new["Plural-Forms"] = known
         count = _COUNT.search(plurals)
         self.forms = int(count[1]) if count else None
