@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
@@ -66,8 +67,7 @@ class Failure:
 
 Hidden = Annotated[str, Field(exclude=True)]
 """a text that is left out of an output's JSON"""
-Example = TypeVar("Example", bound=Any)
-Output = TypeVar("Output", bound=Any)
+Example, Output = TypeVar("Example", bound=Any), TypeVar("Output", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,10 +194,9 @@ class Predictor(ABC, Generic[Example, Output]):
         raise InputError(what, where=getattr(example, "where", "") or None, hint=hint, code="input.no_file")
 
     columns: tuple[str, ...] = ("answer",)
-    """names of the columns of a table that `cells` fills"""
 
     def cells(self, example: Example, output: Output) -> dict[str, Any]:
-        """What a table or a line of JSONL gets for the output, by column or key."""
+        """What a table or a line of JSONL gets for the output, by its columns or keys."""
         return {"answer": output.text}
 
     @abstractmethod
@@ -287,14 +286,10 @@ class NoteCounter:
         return [f"{count:,} of {self._n:,}: {text}" for text, count in self._counts.most_common()]
 
 
-_adapters: dict[type[Any], TypeAdapter[Any]] = {}
-
-
+@cache
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
     """The JSON form of an example or an output."""
-    if kind not in _adapters:  # harmless if two threads build it
-        _adapters[kind] = TypeAdapter(kind)
-    return _adapters[kind]
+    return TypeAdapter(kind)
 
 
 def plain(value: Any) -> dict[str, Any]:
