@@ -66,8 +66,8 @@ def file_examples(file: Path, data: Any, kind: str) -> Iterator[Any]:
     return lines_of(file, kind) if found is None else _with_errors(found, wrong)
 
 
-def lines_of(file: Path, kind: str, *, name: str | None = None) -> Iterator[Any]:
-    """Lines, and errors; a file of another kind is refused. `name` is what their locations are called."""
+def lines_of(file: Path, kind: str, *, stdin: bool = False) -> Iterator[Any]:
+    """Lines, and errors; a file of another kind is refused. With `stdin`, the file holds a copy of it."""
     from jumok.text.lines import numbered_lines
 
     suffix = suffix_of(file)
@@ -75,7 +75,8 @@ def lines_of(file: Path, kind: str, *, name: str | None = None) -> Iterator[Any]
         hint = f"use {_READ.get(kind, 'plain lines (.gz too)')}; for other kinds of files, take the texts out first"
         raise DataError(f"the lines of a .{suffix} file are not texts", where=file, hint=hint, code="data.format")
     wrong: list[DataError] = []
-    return _with_errors(_lines(numbered_lines(file, wrong=wrong.append), name or f"{file}:"), wrong)
+    numbered = numbered_lines(file, name="stdin" if stdin else None, wrong=wrong.append)
+    return _with_errors(_lines(numbered, "line " if stdin else f"{file}:"), wrong)
 
 
 def _lines(numbered: Iterable[tuple[int, str]], source: str) -> Iterator[Line]:

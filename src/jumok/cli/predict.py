@@ -188,7 +188,9 @@ def _stream(
             if isinstance(line, Failure):
                 raise line.error()
             bits = write(line, **asked)
-            said = line + next(bits, "").replace("\n", " ")  # raise any error before writing anything
+            said = getattr(line, "text", line) + next(bits, "").replace(
+                "\n", " "
+            )  # raise any error before writing anything
         except InputError as error:
             failed += 1
             talk.print(f"error: {error}")

@@ -196,7 +196,7 @@ class Writer:
         if not stdin and (rows := self._rows(file, before, after)):
             return _Way(lambda: row_pieces(file, file_examples(file, self.data, kind), rows), copied, self._added)
         self._refuse_unknown(out)
-        given = partial(lines_of, file, kind, name="line ") if stdin else partial(file_examples, file, self.data, kind)
+        given = partial(lines_of, file, kind, stdin=True) if stdin else partial(file_examples, file, self.data, kind)
         return _Way(lambda: map(_anew, given()), partial(self._converted, out=out, errors=errors), self._completed)
 
     def _rows(self, file: Path, before: str, after: str) -> Rows | None:

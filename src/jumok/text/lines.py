@@ -40,12 +40,17 @@ def read_lines(path: Path, *, charset: str = "utf-8", wrong: Wrong = refuse) -> 
     return (line for _, line in numbered_lines(path, charset=charset, wrong=wrong))
 
 
-def numbered_lines(path: Path, *, charset: str = "utf-8", wrong: Wrong = refuse) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1; `wrong` gets the error of a line that cannot be read."""
+def numbered_lines(
+    path: Path, *, charset: str = "utf-8", name: str | None = None, wrong: Wrong = refuse
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, from 1; `wrong` gets the error of a line that cannot be read.
+
+    Errors call the file `name`, or as it is called.
+    """
     with opened(path) as stream:
         blocks = iter(lambda: stream.read1(_BLOCK), b"")
         lines = (line for lines in split_lines(blocks) for line in lines)
-        yield from decoded(_with_line_ends(lines, path), str(path), charset=charset, wrong=wrong)
+        yield from decoded(_with_line_ends(lines, path), name or str(path), charset=charset, wrong=wrong)
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
