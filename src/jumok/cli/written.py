@@ -273,7 +273,7 @@ def _weight(piece: Piece) -> int:
     from jumok.examples.length import characters
 
     share = CHARACTERS_AT_ONCE // AT_ONCE
-    return 1 + sum(_UNASKED * (1 + characters(example) // share) for example in piece.asked)
+    return sum(_UNASKED * (1 + characters(example) // share) for example in piece.asked) or 1
 
 
 def _kept(folder: Path) -> Path:
