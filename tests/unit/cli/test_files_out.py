@@ -118,15 +118,27 @@ def test_what_another_input_or_model_has_left_is_not_gone_on_with(write, tmp_pat
     assert (f"the {other} changed" in capsys.readouterr().err) == (other != "damaged")
 
 
+@pytest.fixture
+def heard():
+    """What hears the signals before and after; a process in the background of a shell ignores some."""
+
+    def hear(number, frame):
+        pytest.fail(f"signal {number}")
+
+    old = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield hear
+    for number, handler in old.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_signal_stops_a_command_that_says_how_to_go_on(write, tmp_path, capsys, number, code):
-    before = signal.getsignal(signal.SIGTERM)
+def test_a_signal_stops_a_command_that_says_how_to_go_on(write, tmp_path, capsys, heard, number, code):
     file = table(tmp_path / "a.tsv", 500)
     with pytest.raises(typer.Exit) as stopped:
         write(file, "b.tsv", Fake(lambda: os.kill(os.getpid(), number), after=1))
     assert stopped.value.exit_code == code
     assert "128 of 500" in capsys.readouterr().err
-    assert signal.getsignal(signal.SIGTERM) is before
+    assert signal.getsignal(number) is heard
     rest = Fake()
     write(file, "b.tsv", rest)
     assert len(rest.asked) == 500 - 128
