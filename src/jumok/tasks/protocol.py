@@ -9,7 +9,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
@@ -67,7 +66,8 @@ class Failure:
 
 Hidden = Annotated[str, Field(exclude=True)]
 """a text that is left out of an output's JSON"""
-Example, Output = TypeVar("Example", bound=Any), TypeVar("Output", bound=Any)
+Example = TypeVar("Example", bound=Any)
+Output = TypeVar("Output", bound=Any)
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +193,6 @@ class Predictor(ABC, Generic[Example, Output]):
         hint = "use --json, or print lines to stdout"
         raise InputError(what, where=getattr(example, "where", "") or None, hint=hint, code="input.no_file")
 
-    columns: tuple[str, ...] = ("answer",)
-
-    def cells(self, example: Example, output: Output) -> dict[str, Any]:
-        """What a table or a line of JSONL gets for the output, by its columns or keys."""
-        return {"answer": output.text}
-
     @abstractmethod
     def measure(self, examples: Sequence[Example], *, done: Done = nobody, **options: Any) -> Measured:
         """Predict labelled examples and measure the outputs; `options` are those of `predict`, and checked."""
@@ -238,6 +232,11 @@ class Predictor(ABC, Generic[Example, Output]):
         """The output as rows of a table; None if the task has no tables."""
         return None
 
+    def cells(self, example: Example, output: Output) -> dict[str, Any]:
+        """What a row of a table, or a line of JSONL, gets for the output; `columns` are their names in a table."""
+        return {"answer": output.text}
+
+    columns: tuple[str, ...] = ("answer",)
     table_columns: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[bool] = False
     """whether outputs can be marked in the text, as a `passage`"""
@@ -249,8 +248,7 @@ class Predictor(ABC, Generic[Example, Output]):
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
         """Draw the attention over words, and return it as JSON values."""
         hint = 'use a translation model with attention, BERT, or a recurrent classifier with model.pool = "attention"'
-        what = f"{self.kind} has no attention over words to draw"
-        raise InputError(what, hint=hint, code="input.no_attention")
+        raise InputError(f"{self.kind} has no attention over words to draw", hint=hint, code="input.no_attention")
 
 
 def _places(examples: Any) -> Iterator[tuple[Any, str]]:
@@ -274,8 +272,7 @@ class NoteCounter:
     """Counts the notes of many outputs, to report each once."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._n = 0
+        self._counts, self._n = Counter[str](), 0
 
     def add(self, output: Any) -> None:
         self._n += 1
@@ -286,10 +283,14 @@ class NoteCounter:
         return [f"{count:,} of {self._n:,}: {text}" for text, count in self._counts.most_common()]
 
 
-@cache
+_adapters: dict[type[Any], TypeAdapter[Any]] = {}
+
+
 def adapter(kind: type[Any]) -> TypeAdapter[Any]:
     """The JSON form of an example or an output."""
-    return TypeAdapter(kind)
+    if kind not in _adapters:  # harmless if two threads build it
+        _adapters[kind] = TypeAdapter(kind)
+    return _adapters[kind]
 
 
 def plain(value: Any) -> dict[str, Any]:
@@ -396,5 +397,6 @@ class TaskKind(ABC):
             hint = "use a model folder as written by jumok"
             what = f"jumok.labels is missing, which a model for {self.name} needs"
             raise CheckpointError(what, where=where, hint=hint, code="checkpoint.missing_key")
-        what = "the model's config"
-        return read_config(self.facts, found, what=what, where=where, path="jumok", error=CheckpointError)
+        return read_config(
+            self.facts, found, what="the model's config", where=where, path="jumok", error=CheckpointError
+        )
