@@ -391,12 +391,10 @@ class TaskKind(ABC):
 
     def read_facts(self, tree: Mapping[str, Any], *, where: Path | None = None) -> Any:
         """Read the facts from the key "jumok" of a model's config.json, which has other keys as well."""
-        known = {field.name for field in fields(self.facts)}
-        found = {key: value for key, value in tree.items() if key in known}
+        found = {key: tree[key] for key in (field.name for field in fields(self.facts)) if key in tree}
         if self.has_labels(tree.get("task", {})) and not found.get("labels"):
             hint = "use a model folder as written by jumok"
             what = f"jumok.labels is missing, which a model for {self.name} needs"
             raise CheckpointError(what, where=where, hint=hint, code="checkpoint.missing_key")
-        return read_config(
-            self.facts, found, what="the model's config", where=where, path="jumok", error=CheckpointError
-        )
+        what = "the model's config"
+        return read_config(self.facts, found, what=what, where=where, path="jumok", error=CheckpointError)
