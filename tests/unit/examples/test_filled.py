@@ -309,11 +309,11 @@ def test_a_table_gets_columns_at_its_end(tmp_path):
 
 
 def test_a_csv_keeps_quotes_delimiter_bom_and_line_breaks(tmp_path):
-    text = '\ufeff"id";text\r\n1;"a ""b""\nc; d"\r\n2;  e \r\n'
+    text = '\ufeff"id";text\r\n1;"a ""b""\nc; d"\r\n2;  5" \r\n3;f\r\n'
     (path := tmp_path / "a.csv").write_bytes(text.encode())
     found = rows(path, examples(LabelledData(), path), Table(LABEL, ";", quoting=True), ('y;"z"', 1))
     added = ';"y;""z""";1'
-    expected = f'\ufeff"id";text;label;probability\r\n1;"a ""b""\nc; d"{added}\r\n2;  e {added}\r\n'
+    expected = f'\ufeff"id";text;label;probability\r\n1;"a ""b""\nc; d"{added}\r\n2;  5" {added}\r\n3;f{added}\r\n'
     assert found.decode() == expected
 
 

@@ -127,10 +127,17 @@ class Table(Rows):
         return [_added(first[:1], self._cells(names)), *first[1:]]
 
     def size(self, example: Any, lines: Callable[[], bytes]) -> list[bytes]:
-        """A row of a CSV goes on while a quote is open."""
-        taken = [lines()]
-        while self._quoting and sum(line.count(b'"') for line in taken) % 2 and (line := lines()):
-            taken.append(line)
+        """A row of a CSV goes on while a cell is in quotes."""
+        if not self._quoting:
+            return [lines()]
+        taken: list[bytes] = []
+
+        def texts() -> Iterator[str]:
+            while line := lines():
+                taken.append(line)
+                yield line.removeprefix(codecs.BOM_UTF8).decode(errors="replace")
+
+        next(csv.reader(texts(), delimiter=self._delimiter), None)
         return taken
 
     def filled(self, lines: list[bytes], answer: Answer | None) -> bytes:
