@@ -109,11 +109,11 @@ def data_for(predictor: "Predictor[Any, Any]", run: Path) -> Any:
     """The run's data, which reads and writes its formats; for an imported model, the data of its task, if any."""
     from jumok.cli.arguments import run_data
     from jumok.examples.pairs import ParallelData
-    from jumok.tasks import task_named
+    from jumok.tasks import TASKS
 
     if (data := run_data(run)) is not None:
         return data.for_files([]) if data.is_made else data
-    kinds = task_named(predictor.kind).data
+    kinds = next((task.data for task in TASKS if task.name == predictor.kind), ())
     if not kinds:
         return None
     if kinds[0] is ParallelData:
