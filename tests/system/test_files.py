@@ -16,7 +16,7 @@ def catalogue(path, n):
 
 
 def test_a_killed_command_ends_with_the_same_catalogue(jumok, reversed_run, tmp_path):
-    n = 1500
+    n = 2000
     file, out, whole = catalogue(tmp_path / "a.po", n), tmp_path / "b.po", tmp_path / "whole.po"
     arguments = ("predict", reversed_run, file, "--engine", "torch", "--out")
     killed = jumok.start(*arguments, out)

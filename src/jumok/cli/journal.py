@@ -51,7 +51,7 @@ class Journal:
         with self.content.open("ab") as file:
             file.truncate(self.progress.bytes)
         self._pending: tuple[list[bytes], dict[str, Any] | None] = [], None
-        self._since = monotonic()
+        self._since = float("-inf")
 
     def add(self, content: bytes) -> None:
         """Append what has been written of the pieces counted in `progress`; it is on the disk within a second."""
