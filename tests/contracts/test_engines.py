@@ -205,7 +205,9 @@ def test_most_outputs_of_int8_are_those_of_float32(tmp_path):
     assert same > 50
 
 
-RECURRENT = Seq2SeqConfig(cell="gru", attention="bahdanau", d_embedding=64, d_hidden=64, bidirectional=True, tie_embeddings="target")
+RECURRENT = Seq2SeqConfig(
+    cell="gru", attention="bahdanau", d_embedding=64, d_hidden=64, bidirectional=True, tie_embeddings="target"
+)
 
 
 @pytest.fixture

@@ -152,6 +152,15 @@ def test_generation_appears(visit) -> None:
     expect(page.locator(".written")).to_contain_text("the cat sat")
 
 
+def test_a_file_whose_lines_are_no_texts_is_refused(visit, tmp_path) -> None:
+    page = visit(room="use", run="classification")
+    (tmp_path / "in.po").write_text('msgid "the sun"\nmsgstr ""\n', "utf-8")
+    page.click(".files summary")
+    page.set_input_files("input[type=file]", tmp_path / "in.po")
+    expect(page.locator(".files .note.error")).to_contain_text("in.po --out")
+    assert page.locator(".files button").count() == 0
+
+
 def test_a_file_comes_back_line_by_line(visit, tmp_path) -> None:
     page = visit(room="use", run="classification")
     (tmp_path / "in.txt").write_text("the sun\nthe cat\n" * 50, "utf-8")

@@ -14,7 +14,8 @@ from jumok.examples import Split
 from jumok.examples.faults import read_each, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import Object, as_json, as_object, is_object, read_objects
-from jumok.text.lines import as_line, max_line, numbered_lines, write_lines
+from jumok.examples.tables import csv_rows
+from jumok.text.lines import as_line, write_lines
 
 SHAPE = '{"context": "...", "endings": ["...", "..."], "label": 0}, where the label is the index of the right ending'
 SWAG = "the columns sent1, sent2, ending0, ending1 and so on, and label, as in SWAG's train.csv"
@@ -106,35 +107,18 @@ def _swag_choice(row: tuple[str, dict[str, str]], *, labelled: bool) -> Choice:
 
 def _swag_rows(path: Path, *, labelled: bool, wrong: Wrong) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield the location of each row, and its cells by column name."""
-    csv.field_size_limit(max_line())  # a quote that is never closed would take in the rest of the file
-    taken: list[int] = []  # lines of the row
-
-    def lines() -> Iterator[str]:
-        for number, line in numbered_lines(path, wrong=wrong):
-            taken.append(number)
-            yield f"{line}\n"
-
     header: list[str] = []
-    try:
-        for row in csv.reader(lines(), strict=True):
-            first, last, n = taken[0], taken[-1], len(taken)
-            where = f"{path}:{first}"
-            taken.clear()
-            if last - first + 1 > n:
-                continue  # one of its lines could not be read
-            if not header:
-                if first > 1:
-                    return  # nor could the header
-                header = row
-                _check_header(header, where, labelled=labelled)
-            elif row and len(row) != len(header):
-                hint = f"write {len(header)} columns, as in the header"
-                raise DataError(f"{len(row)} columns", where=where, hint=hint, code="data.columns")
-            elif row:  # skip empty lines
-                yield where, dict(zip(header, row, strict=True))
-    except csv.Error as error:
-        where = f"{path}:{taken[-1] if taken else 1}"
-        raise DataError(f"not CSV: {error}", where=where, hint=f"use {SWAG}", code="data.not_csv") from error
+    for where, row in csv_rows(path, hint=f"use {SWAG}", wrong=wrong):
+        if not header:
+            if where != f"{path}:1":
+                return  # the header could not be read
+            header = row
+            _check_header(header, where, labelled=labelled)
+        elif row and len(row) != len(header):
+            hint = f"write {len(header)} columns, as in the header"
+            raise DataError(f"{len(row)} columns", where=where, hint=hint, code="data.columns")
+        elif row:  # skip empty lines
+            yield where, dict(zip(header, row, strict=True))
 
 
 def _check_header(header: list[str], where: str, *, labelled: bool) -> None:

@@ -47,13 +47,14 @@ def read_documents(path: Path, form: DocumentFormat, *, split: bool) -> Iterator
 
 
 def read_document_column(path: Path, column: str, *, split: bool) -> Iterator[Sentence]:
-    """Yield the sentences of a TSV column in which each row is a document; empty rows are skipped."""
+    """Yield the sentences of a table's column in which each row is a document; empty rows are skipped."""
     for where, (cell,) in read_columns(path, [column]):
         first = True
-        for start, end in iter_spans(cell) if split else [(0, len(cell))]:
-            if text := cell[start:end].strip():
-                yield Sentence(text, first, where)
-                first = False
+        for line in cell.splitlines():
+            for start, end in iter_spans(line) if split else [(0, len(line))]:
+                if text := line[start:end].strip():
+                    yield Sentence(text, first, where)
+                    first = False
 
 
 def write_documents(path: Path, sentences: Iterable[Sentence], *, wrong: Wrong = refuse) -> None:

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from jumok.errors import DataError, InputError
+from jumok.errors import DataError, InputError, Wrong
 from jumok.examples import choices, questions, relations, spans
 from jumok.examples.choices import SWAG_COLUMNS, ChoiceData
 from jumok.examples.labelled import LabelledData, are_numbers, number_of
@@ -18,6 +18,7 @@ from jumok.examples.plain import DocumentData
 from jumok.examples.questions import QuestionData
 from jumok.examples.relations import RelationData
 from jumok.examples.spans import TaggedData
+from jumok.examples.tables import first_row, read_columns
 from jumok.findings import Finding, finding
 from jumok.text.lines import read_lines, read_text
 
@@ -101,32 +102,44 @@ def _one_text_of(path: Path, suffix: str, language: str) -> OneTextFile | None:
             return TaggedData(train=train, language=language)
         case "tsv":
             rows = [line.split("\t") for line in islice(_lines(path), _LOOKED_AT)]
-            for text, pair, label in _TABLES if rows else ():
-                if {text, pair or text, label} <= set(rows[0]):
-                    skip = ["-"] if label == "gold_label" else []  # where the annotators disagree
-                    return LabelledData(
-                        train=train, language=language, text=text, pair=pair, label=label, skip_labels=skip
-                    )
+            if rows and (found := _labelled(train, rows[0], language)):
+                return found
             if rows and len(rows[0]) == 4 and rows[0][1] in ("0", "1") and rows[0][2] in ("", "*"):
                 return LabelledData(train=train, text="sentence", header=_COLA, language=language)
             _refuse_unknown_header(path, rows)
         case "csv":
             try:
                 header = next(csv.reader(_lines(path)), [])
+                if set(SWAG_COLUMNS) <= set(header):
+                    return ChoiceData(train=train, language=language)
+                header = first_row(path)
             except csv.Error as error:
                 where, hint = f"{path}:1", f"use {SHAPES['SWAG']}"
                 raise InputError(f"not CSV: {error}", where=where, hint=hint, code="data.not_csv") from error
-            if missing := ", ".join(name for name in SWAG_COLUMNS if name not in header):
-                hint = f"use {SHAPES['SWAG']}; for other tables, a .tsv file with a header such as text and label"
-                what = f"unknown kind of CSV: no column {missing}"
+            if not (found := _labelled(train, header, language)):
+                hint = f"use {SHAPES['SWAG']}; for other tables, a header with one of these: {_known_columns()}"
+                what = f"unknown kind of CSV: {', '.join(header)[:200]}"
                 raise InputError(what, where=path, hint=hint, code="data.unknown_shape")
-            return ChoiceData(train=train, language=language)
+            return found
         case "jsonl":
-            return _lines_of_objects(path)(train=train, language=language)
+            return _lines_of_objects(path, train, language)
         case "json":
             _require_squad(path)
             return QuestionData(train=train, language=language)
     return None
+
+
+def _labelled(train: list[str], names: Sequence[str], language: str) -> LabelledData | None:
+    """A table with columns of known names."""
+    for text, pair, label in _TABLES:
+        if {text, pair or text, label} <= set(names):
+            skip = ["-"] if label == "gold_label" else []  # where the annotators disagree
+            return LabelledData(train=train, language=language, text=text, pair=pair, label=label, skip_labels=skip)
+    return None
+
+
+def _known_columns() -> str:
+    return "; ".join(", ".join(filter(None, names)) for names in _TABLES)
 
 
 def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
@@ -137,12 +150,11 @@ def _refuse_unknown_header(path: Path, rows: list[list[str]]) -> None:
         for i, name in enumerate(first)
     )
     if len(others) > 1 and any(above_numbers) or len(first) > 2 and all(map(_NAME.fullmatch, first)):
-        known = "; ".join(", ".join(filter(None, names)) for names in _TABLES)
         raise InputError(
             f"this looks like a header: {', '.join(first)}",
             where=f"{path}:1",
             hint="name the columns in [data] of a recipe (jumok doctor RECIPE), pass --columns SOURCE,TARGET for"
-            f" translations, or use a header with one of these: {known}",
+            f" translations, or use a header with one of these: {_known_columns()}",
             code="data.unknown_header",
         )
 
@@ -154,16 +166,20 @@ def _lines(path: Path) -> Iterator[str]:
 
 def _table(path: Path, data: LabelledData) -> Guess:
     """Guess the task of a table: all of its labels decide whether they are numbers."""
-    rows = (line.split("\t") for line in _lines(path))
-    column = (data.header or next(rows, [data.label])).index(data.label)
-    if not are_numbers(row[column].strip() for row in rows if len(row) > column):
+    ignore: Wrong = lambda error: None  # noqa: E731
+    rows = read_columns(path, [data.label], header=data.header, separator=data.separator, wrong=ignore)
+    try:
+        numbers = are_numbers(label.strip() for _, (label,) in rows)
+    except DataError:  # reported when the rest is read
+        numbers = False
+    if not numbers:
         return Guess(data)
     message = "The labels are read as numbers, because there are many different ones, with fractions. If they are"
     message += ' classes, set task.predicts = "class" in a recipe.'
     return Guess(data, {"predicts": "number"}, (finding("data.kind", "note", 0, 1, message),))
 
 
-def _lines_of_objects(path: Path) -> type[RelationData | TaggedData | ChoiceData]:
+def _lines_of_objects(path: Path, train: list[str], language: str) -> OneTextFile:
     """Guess the kind of data from the first line of a JSONL file that is an object."""
     found: Object | None = None
     trouble: DataError | None = None
@@ -177,11 +193,13 @@ def _lines_of_objects(path: Path) -> type[RelationData | TaggedData | ChoiceData
     if found is None:
         raise trouble or DataError("the file is empty", where=path, hint=_known_shapes(), code="data.empty")
     if "head" in found and "tail" in found:
-        return RelationData
+        return RelationData(train=train, language=language)
     if "spans" in found or "entities" in found:
-        return TaggedData
+        return TaggedData(train=train, language=language)
     if "endings" in found:
-        return ChoiceData
+        return ChoiceData(train=train, language=language)
+    if labelled := _labelled(train, [*found.values], language):
+        return labelled
     keys = ", ".join(f'"{key}"' for key in found.values)
     what = f"unknown kind of JSONL: it has {keys or 'no keys'}"
     raise InputError(what, where=found.where, hint=_known_shapes(), code="data.unknown_shape")
@@ -205,5 +223,5 @@ def _require_squad(path: Path) -> None:
 def _known_shapes() -> str:
     lines = [f"{name}: {shape}" for name, shape in SHAPES.items() if name not in ("questions", "SWAG")]
     return "\n    ".join(
-        ["use one of these, or a .tsv file with a header", *lines, f"in a .json file: {SHAPES['questions']}"]
+        ["use one of these, or a table with a header", *lines, f"in a .json file: {SHAPES['questions']}"]
     )

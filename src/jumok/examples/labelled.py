@@ -14,8 +14,8 @@ from jumok.examples import Split
 from jumok.examples.faults import read_each, read_some, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import as_object
-from jumok.examples.tables import as_row, read_columns
-from jumok.text.lines import read_lines, write_lines
+from jumok.examples.tables import TABLES, as_row, first_row, read_columns
+from jumok.text.lines import write_lines
 from jumok.text.normalise import clean_label
 
 SHAPE = '{"text": "..."}, with "pair" for a second text and "label" for a known label'
@@ -91,17 +91,18 @@ def read_labelled(
     pair: str | None = None,
     header: Sequence[str] | None = None,
     skip: Collection[str] = (),
+    separator: str = "|",
     labelled: bool = True,
     wrong: Wrong = refuse,
 ) -> Iterator[Labelled]:
-    """Read a TSV whose header names the columns; there is no quoting, a cell is the text between two tabs.
+    """Read a TSV or CSV whose header names the columns, or a JSONL file whose objects have them as keys.
 
-    `header` names the columns of a file without a header line; rows with a label in `skip` are skipped. Unless
-    `labelled`, the label column may be missing or empty.
+    `header` names the columns of a file without a header line; rows with a label in `skip` are skipped. In JSONL, a
+    label may be a list, which the `separator` joins. Unless `labelled`, the label may be missing or empty.
     """
     names = [text, *([] if pair is None else [pair])]
     n = len(names)
-    if labelled or [*(header or _first_row(path))].count(label) == 1:
+    if labelled or suffix_of(path) == "jsonl" or [*(header or first_row(path))].count(label) == 1:
         names.append(label)
     left_out = {*map(clean_label, skip)} if labelled else set()
 
@@ -113,7 +114,7 @@ def read_labelled(
             raise DataError("the label is empty", where=where, hint=hint, code="data.no_label")
         return Labelled(cells[0], None if pair is None else cells[1], answer or None, where)
 
-    rows = read_columns(path, names, header=header, wrong=wrong)
+    rows = read_columns(path, names, header=header, optional={label}, separator=separator, wrong=wrong)
     return read_each((row for row in rows if clean_label("".join(row[1][n:])) not in left_out), read, wrong)
 
 
@@ -159,11 +160,11 @@ def write_labelled(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledData(WindowedData):
-    """Texts, or pairs of texts, with a label: TSV files (.gz too) whose header names the columns."""
+    """Texts, or pairs of texts, with a label: TSV or CSV files whose header names the columns, or JSONL (.gz too)."""
 
     kind: Literal["labelled"] = "labelled"
     text: str = "text"
-    """column of the text"""
+    """column of the text; in JSONL files, columns are keys"""
     pair: str | None = None
     """column of the second text, if there is one"""
     label: str = "label"
@@ -183,10 +184,12 @@ class LabelledData(WindowedData):
             raise ValueError(f"label must not be a column that the model reads (got {self.label!r})")
         if not self.separator.strip():
             raise ValueError("separator must not be white space, which labels may contain")
+        if self.header and (odd := [file for file in self.train if suffix_of(Path(file)) == "jsonl"]):
+            raise ValueError(f"header must be left out: the keys of {odd[0]} name its columns")
 
     def read(self, split: Split, *, seed: int, wrong: Wrong = refuse) -> Iterator[Labelled]:
         columns = partial(read_labelled, text=self.text, label=self.label, pair=self.pair, header=self.header)
-        read = partial(columns, skip=self.skip_labels)
+        read = partial(columns, skip=self.skip_labels, separator=self.separator)
         some = partial(read_some, read) if self.when_wrong == "skip" and wrong is refuse else partial(read, wrong=wrong)
         return self._read(split, some, lambda example: example.text, lambda example: example.gold)
 
@@ -195,14 +198,13 @@ class LabelledData(WindowedData):
 
         A table has its own header, like GLUE's test files, or the columns of files without one.
         """
-        suffix = _suffix(path.name)
-        if suffix != "tsv" and suffix not in map(_suffix, self.train):
+        suffix = suffix_of(path)
+        if suffix not in TABLES and suffix not in self._suffixes():
             return None
         names = [self.text, *([] if self.pair is None else [self.pair])]
-        first = _first_row(path)
         columns = partial(read_labelled, path, text=self.text, label=self.label, pair=self.pair)
-        read = partial(columns, labelled=False, wrong=wrong)
-        if {*names} <= {*first}:
+        read = partial(columns, separator=self.separator, labelled=False, wrong=wrong)
+        if suffix == "jsonl" or {*names} <= {*(first := first_row(path))}:
             return read()
         if self.header and len(first) == len(self.header):
             return read(header=self.header)
@@ -224,7 +226,7 @@ class LabelledData(WindowedData):
             pair=self.pair or "pair",
             label=self.label,
             header=self.header,
-            suffixes={*map(_suffix, self.train)},
+            suffixes=self._suffixes() - {"csv", "jsonl"},
             wrong=wrong,
         )
 
@@ -234,10 +236,5 @@ class LabelledData(WindowedData):
         later += ["dealt"] if self.folds else []
         return self._identity(split, self.kind, self.text, self.pair, self.label, *(later if any(later) else []))
 
-
-def _first_row(path: Path) -> list[str]:
-    return next(read_lines(path), "").split("\t")
-
-
-def _suffix(name: str) -> str:
-    return name.lower().removesuffix(".gz").rpartition(".")[2]
+    def _suffixes(self) -> set[str]:
+        return {suffix_of(Path(file)) for file in self.train}

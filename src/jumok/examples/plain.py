@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
 from jumok.examples.documents import DocumentFormat, Sentence, read_document_column, read_documents, write_documents
-from jumok.examples.faults import say_each, unknown_format
+from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import ListedData
-from jumok.examples.objects import as_object
+from jumok.examples.objects import as_object, read_objects
+from jumok.examples.tables import TABLES
 from jumok.text.lines import as_line, numbered_lines, write_lines
 from jumok.text.normalise import compose
 
@@ -43,6 +44,11 @@ class Text:
 def read_texts(path: Path, *, wrong: Wrong = refuse) -> Iterator[Text]:
     """Read plain text (.gz too), one text per line."""
     return (Text(line, None, f"{path}:{number}") for number, line in numbered_lines(path, wrong=wrong))
+
+
+def _objects(path: Path, wrong: Wrong) -> Iterator[Text]:
+    hint = 'write each line as an object with "text"'
+    return read_objects(path, lambda found: Text.parse(found.values, found.where), hint=hint, wrong=wrong)
 
 
 def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
@@ -76,8 +82,8 @@ class TextData(ListedData):
         return (Sentence(line.text, True, line.where) for line in self.read(split, seed=seed))
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on are plain lines."""
-        return None
+        """Texts to predict on are plain lines, or the objects of a JSONL file."""
+        return _objects(path, wrong) if suffix_of(path) == "jsonl" else None
 
     def write(self, path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
         write_plain(path, examples, wrong=wrong)
@@ -97,13 +103,13 @@ class DocumentData(ListedData):
     split_sentences: bool = True
     """split lines into sentences; otherwise each line is one"""
     column: str | None = None
-    """for tables (.tsv): column of the texts, one document per row"""
+    """for tables (.tsv, .csv or .jsonl): column of the texts, one document per row"""
 
     def __post_init__(self) -> None:
         super(DocumentData, self).__post_init__()
         tables = any(map(_is_table, [*self.train, *self.dev, *self.test]))
         if tables != (self.column is not None):
-            raise ValueError("column must be set if there are tables (.tsv), and only then")
+            raise ValueError("column must be set if there are tables (.tsv, .csv or .jsonl), and only then")
 
     def read(self, split: Split, *, seed: int) -> Iterator[Sentence]:
         for file in self.files(split):
@@ -122,13 +128,13 @@ class DocumentData(ListedData):
         return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on are plain lines."""
-        return None
+        """Texts to predict on are plain lines, or the objects of a JSONL file."""
+        return _objects(path, wrong) if suffix_of(path) == "jsonl" else None
 
     def write(self, path: Path, examples: Iterable[Text | Sentence], *, wrong: Wrong = refuse) -> None:
         """Write texts as plain lines, or sentences as documents separated by blank lines."""
         if self.format != "blank_line" or _is_table(path.name):
-            raise unknown_format("documents", path, 'set format = "blank_line", and use a name without .tsv')
+            raise unknown_format("documents", path, 'set format = "blank_line", and use a .txt file')
         found = list(examples)
         if sentences := [example for example in found if isinstance(example, Sentence)]:
             write_documents(path, sentences, wrong=wrong)
@@ -159,4 +165,4 @@ class DocumentData(ListedData):
 
 
 def _is_table(file: str) -> bool:
-    return file.lower().removesuffix(".gz").endswith(".tsv")
+    return suffix_of(Path(file)) in TABLES

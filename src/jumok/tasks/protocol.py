@@ -234,6 +234,11 @@ class Predictor(ABC, Generic[Example, Output]):
         """The output as rows of a table; None if the task has no tables."""
         return None
 
+    def cells(self, example: Example, output: Output) -> dict[str, Any]:
+        """What a row of a table, or a line of JSONL, gets for the output; `columns` are their names in a table."""
+        return {"answer": output.text}
+
+    columns: tuple[str, ...] = ("answer",)
     table_columns: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[bool] = False
     """whether outputs can be marked in the text, as a `passage`"""
@@ -245,8 +250,7 @@ class Predictor(ABC, Generic[Example, Output]):
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
         """Draw the attention over words, and return it as JSON values."""
         hint = 'use a translation model with attention, BERT, or a recurrent classifier with model.pool = "attention"'
-        what = f"{self.kind} has no attention over words to draw"
-        raise InputError(what, hint=hint, code="input.no_attention")
+        raise InputError(f"{self.kind} has no attention over words to draw", hint=hint, code="input.no_attention")
 
 
 def _places(examples: Any) -> Iterator[tuple[Any, str]]:
@@ -270,8 +274,7 @@ class NoteCounter:
     """Counts the notes of many outputs, to report each once."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._n = 0
+        self._counts, self._n = Counter[str](), 0
 
     def add(self, output: Any) -> None:
         self._n += 1
@@ -389,8 +392,7 @@ class TaskKind(ABC):
 
     def read_facts(self, tree: Mapping[str, Any], *, where: Path | None = None) -> Any:
         """Read the facts from the key "jumok" of a model's config.json, which has other keys as well."""
-        known = {field.name for field in fields(self.facts)}
-        found = {key: value for key, value in tree.items() if key in known}
+        found = {key: tree[key] for key in (field.name for field in fields(self.facts)) if key in tree}
         if self.has_labels(tree.get("task", {})) and not found.get("labels"):
             hint = "use a model folder as written by jumok"
             what = f"jumok.labels is missing, which a model for {self.name} needs"

@@ -235,7 +235,7 @@ class TestKinds:
             ("a.jsonl", [{"sentence": "a", "target": 1}], 'it has "sentence", "target"'),
             ("a.json", '{"context": "a", "question": "b"}', 'it has "context", "question"'),
             ("a.json", '{"text": "a", "spans": []}\n{"text": "b", "spans": []}\n', "one object per line is JSONL"),
-            ("a.csv", "text,label\na,b\n", "unknown kind of CSV"),
+            ("a.csv", "texts,labels\na,b\n", "unknown kind of CSV"),
         ],
     )
     def test_no_known_shape_names_those_that_are(self, write: Write, name: str, content: Any, what: str) -> None:

@@ -149,3 +149,15 @@ def test_the_recipes_of_glue_are_examined_as_they_are(
     refused = doctor(recipe, "--set", 'data.train=["few.tsv"]', "--set", "data.when_wrong=refuse")
     assert "Training stops at the first" in refused
     assert "hint: pass a recipe" in doctor(str(tmp_path / "few.tsv"), "--set", "seed=3")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", 'text;label\n"a; b";x\nc;y\n'),
+        ("a.jsonl", '{"text": "a; b", "label": "x"}\n{"text": "c", "label": "y"}\n'),
+    ],
+)
+def test_labelled_tables_of_other_formats(tmp_path: Path, name: str, content: str) -> None:
+    data = guess_data([write(tmp_path / name, content)]).data
+    assert [(e.text, e.label) for e in data.read("train", seed=1)] == [("a; b", "x"), ("c", "y")]

@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jumok.errors import DataError
-from jumok.examples.labelled import Labelled, read_labelled
+from jumok.examples.labelled import Labelled, LabelledData, read_labelled
+from jumok.examples.plain import DocumentData
 from jumok.examples.spans import Spans, read_tagged
 
 Write = Callable[..., Path]
@@ -465,3 +466,88 @@ def test_a_tag_without_a_type(write: Write, tag: str) -> None:
         list(read_tagged(path))
     assert (caught.value.code, caught.value.where) == ("data.tag", f"{path}:2")
     assert tag in caught.value.what
+
+
+# the same in CSV and JSONL
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
+def test_a_csv_with_quotes(write: Write, between: str, name: str) -> None:
+    rows = [
+        ["id", "text", "label"],
+        ["1", f'"one{between} two"', "a"],
+        ["2", '"say ""hi""\nthere"', "b"],
+        ["3", "x", "a"],
+    ]
+    content = "\n".join(between.join(row) for row in rows).encode()
+    path = write(gzip.compress(content) if name.endswith("gz") else content, name)
+    found = [(e.text, e.label, e.where[len(str(path)) :]) for e in labelled(path)]
+    assert found == [(f"one{between} two", "a", ":2"), ('say "hi"\nthere', "b", ":3"), ("x", "a", ":5")]
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "line"),
+    [
+        ('text,label\none,a\n"never closed,b\nthree,c\n', "data.not_csv", 3),
+        ('text,label\none,a\n"two" three,b\n', "data.not_csv", 3),
+        ("text,label\none,a\ntwo,b,c\n", "data.columns", 3),
+        ("text,label\none,a\n\ntwo, \n", "data.no_label", 4),
+        ("texts,label\none,a\n", "data.columns", 1),
+    ],
+)
+def test_where_a_csv_is_wrong(write: Write, content: str, code: str, line: int) -> None:
+    path = write(content, "a.csv")
+    error = wrong(labelled, path)
+    assert (error.code, error.where) == (code, f"{path}:{line}")
+
+
+def test_labels_of_objects(write: Write) -> None:
+    lines = [
+        '{"label": "a", "text": "one", "n": [1]}',
+        "",
+        '{"text": "둘\\n셋", "label": 2}',
+        '{"text": "4", "label": true}',
+    ]
+    lines += ['{"text": "5", "label": ["x", "y"]}', '{"text": "6", "label": []}', '{"text": "7", "label": 0.5}']
+    found = [(e.text, e.label) for e in labelled(write("\n".join(lines), "a.jsonl"))]
+    assert found == [("one", "a"), ("둘\n셋", "2"), ("4", "true"), ("5", "x|y"), ("6", "|"), ("7", "0.5")]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ('{"text": "one"}', "data.no_label"),
+        ('{"text": "one", "label": null}', "data.no_label"),
+        ('{"label": "a"}', "data.json"),
+        ('{"text": {"a": 1}, "label": "a"}', "data.json"),
+        ('{"text": "one", "label": ["a|b"]}', "data.json"),
+        ('{"text": "one", "label": "a"', "data.not_json"),
+        ('["one", "a"]', "data.json"),
+    ],
+)
+def test_where_an_object_is_wrong(write: Write, line: str, code: str) -> None:
+    path = write(f'{{"text": "a", "label": "b"}}\n{line}\n', "a.jsonl")
+    error = wrong(labelled, path)
+    assert (error.code, error.where) == (code, f"{path}:2")
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.csv", '"one, or two",\n'), ("a.jsonl", '{"text": "one, or two"}\n')],
+)
+def test_tables_without_labels_to_predict_on(write: Write, name: str, content: str) -> None:
+    header = "text,label\n" if name == "a.csv" else ""
+    found = LabelledData(train=[]).read_unlabelled(write(header + content, name))
+    assert [(e.text, e.label) for e in found or []] == [("one, or two", None)]
+
+
+def test_the_texts_of_a_table_are_documents(write: Write) -> None:
+    path = write('{"text": "One. Two.\\nThree."}\n{"text": "Four."}\n', "a.jsonl")
+    data = DocumentData(train=[str(path)], column="text")
+    assert [(s.text, s.first) for s in data.read("train", seed=1)] == [
+        ("One.", True),
+        ("Two.", False),
+        ("Three.", False),
+        ("Four.", True),
+    ]

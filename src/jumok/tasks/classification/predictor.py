@@ -94,6 +94,7 @@ class Classifier(Predictor[Labelled, Classified]):
         """`targets` interprets the model's outputs; during training, numbers are standardised."""
         self.engine, self.tokenizers, self.targets, self.facts = engine, tokenizers, targets, facts
         self.labels = targets.labels
+        self.columns = ("label", "probability") if isinstance(targets, Classes) else ("label",)
         self.pair = facts.pair
         self.long_texts = facts.rule(engine.longest)
         self.label_ids = label_ids(self.tokenizer, self.labels) if engine.kind == "gpt" else None
@@ -148,6 +149,11 @@ class Classifier(Predictor[Labelled, Classified]):
     def completed(self, example: Labelled, output: Classified) -> Labelled:
         """No label at all is written as the separator alone."""
         return replace(example, label=output.text or self.facts.separator)
+
+    def cells(self, example: Labelled, output: Classified) -> dict[str, Any]:
+        """A number, or several labels, have no probability."""
+        label = float(output.text) if output.value is not None else output.text or self.facts.separator
+        return {"label": label} | ({} if output.probability is None else {"probability": output.probability})
 
     def believed(self, examples: Sequence[Labelled], *, done: Done = nobody) -> Values:
         """[n, width]: probabilities of the labels, or the predicted numbers."""

@@ -113,6 +113,7 @@ class Translator(Predictor[Pair, Translation]):
     kind = "translation"
     example = Pair
     answers = Translation
+    columns = ("translation",)
     options = TranslateOptions
     max_characters = 20_000
 
@@ -205,6 +206,9 @@ class Translator(Predictor[Pair, Translation]):
 
     def completed(self, example: Pair, output: Translation) -> Pair:
         return replace(example, target=output.text)
+
+    def cells(self, example: Pair, output: Translation) -> dict[str, Any]:
+        return {"translation": output.text}
 
     def quick(self, examples: Sequence[Pair]) -> dict[str, float]:
         """Perplexity, and BLEU and exact match of greedy outputs."""
