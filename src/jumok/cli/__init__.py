@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, serve, show, train
+from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, finish, predict, serve, show, train
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
@@ -72,6 +72,7 @@ def root(
 
 
 app.command()(train.train)
+app.command()(finish.finish)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)
 app.command()(attention.attention)

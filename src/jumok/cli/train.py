@@ -1,7 +1,7 @@
 """jumok train: events to the terminal, signals to the training loop."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -41,8 +41,13 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
             last = event
     if isinstance(last, Finished):
         if last.reason == "interrupted":
-            raise typer.Exit(128 + (asked[0] if asked else signal.SIGTERM))
+            raise typer.Exit(exit_code(asked))
         print_short_scores(talk, out)
+
+
+def exit_code(asked: Sequence[int]) -> int:
+    """That of a process which these signals asked to stop."""
+    return 128 + (asked[0] if asked else signal.SIGTERM)
 
 
 @contextmanager

@@ -362,6 +362,10 @@ class TaskKind(ABC):
         """
         return import_module(f"{type(self).__module__}.task").prepare(recipe, cache, fresh=fresh)
 
+    def final_weights(self, weights: dict[str, Any], facts: Any) -> dict[str, Any]:
+        """The weights to store, which may absorb some of the facts, out of those that were trained."""
+        return weights
+
     @abstractmethod
     def predictor(self, engine: Engine, tokenizers: Tokenizers, config: Mapping[str, Any], facts: Any) -> Any:
         """A predictor around an engine; `config` is the [task] section the model was trained with."""

@@ -263,6 +263,10 @@ class Tokenizers:
     def sizes(self) -> dict[str, int]:
         return {"source_vocab": self.source.vocab_size, "target_vocab": self.target.vocab_size}
 
+    @property
+    def hashes(self) -> list[str]:
+        return [self.source.sha256, self.target.sha256]
+
     def encode_source(self, text: str) -> list[int]:
         return [*self.source.encode(text), EOS_ID]
 

@@ -31,6 +31,8 @@ class RunFolder:
 
     def lock(self) -> None:
         """Lock until `unlock` or until this process ends, however it ends; refuse a second process."""
+        if self._lock is not None:
+            return
         self._refuse_foreign()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
@@ -127,6 +129,10 @@ class RunFolder:
                 code="checkpoint.unreadable",
             ) from error
         return dict(found)
+
+    def forget_results(self) -> None:
+        """Remove the scores of a model that is about to be replaced."""
+        self.scores.unlink(missing_ok=True)
 
     def has_own_results(self) -> bool:
         """Whether scores.json is what was written; runs of earlier versions have no hash of it."""
