@@ -84,7 +84,7 @@ def best_of(run: Path) -> int:
 
 def loaded(run: Path, step: int, caught: Any) -> Any:
     """What was loaded, which has to be the checkpoint of this step."""
-    predictor = load(run, device="cpu")
+    predictor = load(run, engine="torch")
     weights = load_file(run / f"checkpoints/step-{step}/weights.safetensors")
     own = dict(predictor.engine.models[0].named_parameters())
     assert all(torch.equal(tensor, weights[name]) for name, tensor in own.items())
@@ -104,14 +104,14 @@ def test_the_best_checkpoint_of_an_unfinished_run_is_used_and_named(run: Path) -
 def test_of_best_checkpoints_that_are_worse_than_the_last_the_best_is_used(run: Path) -> None:
     with (run / "events.jsonl").open("a") as log:
         log.write(json.dumps({"event": "evaluated", "step": 4, "scores": {"perplexity": 1.5}, "best": True}) + "\n")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="not finished") as caught:
         assert "1.50" in loaded(run, 4, caught)
 
 
 def test_a_damaged_best_checkpoint_is_named_and_the_next_best_used(run: Path) -> None:
     best, following = sorted(scores(run), key=scores(run).__getitem__)[:2]
     (run / f"checkpoints/step-{best}/weights.safetensors").write_bytes(b"no")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="not finished") as caught:
         note = loaded(run, following, caught)
     assert f"step-{best}" in note
 
@@ -122,14 +122,14 @@ def test_a_run_without_a_good_checkpoint_is_refused(run: Path) -> None:
     with pytest.raises(CheckpointError) as caught:
         load(run)
     assert caught.value.code == "checkpoint.no_checkpoints"
-    with pytest.warns(UserWarning), pytest.raises(CheckpointError) as caught:
+    with pytest.warns(UserWarning, match="left out"), pytest.raises(CheckpointError) as caught:
         list(finish_now(run))
     assert caught.value.code == "checkpoint.no_checkpoints"
 
 
 def test_without_evaluations_the_last_checkpoint_is_used(tmp_path: Path, recipe: Callable[..., Recipe]) -> None:
     stopped_at(3, recipe(evaluate_every=100), tmp_path / "run")
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="not finished") as caught:
         loaded(tmp_path / "run", 3, caught)
 
 
@@ -139,7 +139,7 @@ def test_a_run_in_training_can_be_used_meanwhile_and_not_finished(
     used = refused = False
     for event in train(recipe(keep_last=1), tmp_path / "run"):
         if isinstance(event, Saved) and event.step == 4:
-            with pytest.warns(UserWarning):
+            with pytest.warns(UserWarning, match="not finished"):
                 used = bool(load(tmp_path / "run", device="cpu")(TEXTS))
             with pytest.raises(CheckpointError) as caught:
                 list(finish_now(tmp_path / "run"))
@@ -160,8 +160,8 @@ def test_a_checkpoint_that_is_removed_while_it_is_read_is_not_damaged(
         return weights(self, step)
 
     monkeypatch.setattr(Checkpoints, "weights", removed)
-    with pytest.warns(UserWarning) as caught:
-        load(run, device="cpu")
+    with pytest.warns(UserWarning, match="not finished") as caught:
+        load(run, engine="torch")
     assert "left out" not in str(caught[0].message)
 
 
@@ -186,7 +186,7 @@ def test_an_ended_run_has_the_model_that_final_says(
     }[final]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        own = dict(load(run, device="cpu").engine.models[0].named_parameters())
+        own = dict(load(run, engine="torch").engine.models[0].named_parameters())
     assert all(torch.equal(tensor, expected[name]) for name, tensor in own.items())
     assert json.loads((run / "scores.json").read_text()).keys() == {"dev", "test"}
     assert "| test | exact_match |" in (run / "model/README.md").read_text()
@@ -198,7 +198,7 @@ def test_damaged_checkpoints_are_named_and_left_out_of_the_model(run: Path) -> N
     with pytest.warns(UserWarning, match="step-4"):
         list(finish_now(run))
     expected = Checkpoints(run / "checkpoints").average([2, 6, 7])
-    own = dict(load(run, device="cpu").engine.models[0].named_parameters())
+    own = dict(load(run, engine="torch").engine.models[0].named_parameters())
     assert all(torch.equal(tensor, expected[name]) for name, tensor in own.items())
 
 
@@ -221,11 +221,11 @@ def test_a_model_that_is_older_than_its_run_says_so(run: Path, recipe: Callable[
     list(finish_now(run))
     stopped_at(9, recipe(), run)
     with pytest.warns(UserWarning, match="step 9 .*step 7"):
-        load(run, device="cpu")
+        load(run, engine="torch")
     assert [event.split for event in finish_now(run) if isinstance(event, Scored)] == ["dev", "test"]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        load(run, device="cpu")
+        load(run, engine="torch")
 
 
 @pytest.mark.parametrize("what", ["missing", "changed"])
@@ -241,7 +241,7 @@ def test_without_its_data_a_run_gets_a_model_without_scores(
     assert events == [Finished(5, "ended")]
     assert not (run / "scores.json").exists()
     expected = Checkpoints(run / "checkpoints").average([2, 4, 5])
-    own = dict(load(run, device="cpu").engine.models[0].named_parameters())
+    own = dict(load(run, engine="torch").engine.models[0].named_parameters())
     assert all(torch.equal(tensor, expected[name]) for name, tensor in own.items())
     assert "jumok" in (run / "model/README.md").read_text()
 
@@ -291,7 +291,7 @@ def test_what_is_no_single_unfinished_run_is_refused(tmp_path: Path, begun: Path
 
 
 def test_unfinished_runs_form_ensembles_and_have_no_fast_engine(run: Path) -> None:
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="not finished"):
         assert load(run, run, device="cpu").engine.n_models == 2
     with pytest.raises(CheckpointError) as caught:
         load(run, device="cpu", engine="fast")
@@ -307,7 +307,7 @@ def test_every_task_can_be_used_before_it_is_finished(task: str, tree: Any, trai
     wanted = tree(task, train={"steps": 8, "evaluate_every": 4, "final": "last"})
     events = train(wanted, out, at=lambda event: isinstance(event, Evaluated) and event.step == 4)
     (evaluated,) = [event for event in events if isinstance(event, Evaluated)]
-    with pytest.warns(UserWarning):
+    with pytest.warns(UserWarning, match="not finished"):
         predictor = load(out, device="cpu")
     dev = list(parse_recipe(wanted, where="test").data.read("dev", seed=1))
     assert predictor.quick(dev)[metric] == pytest.approx(evaluated.scores[metric], rel=1e-4)

@@ -15,7 +15,21 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, finish, predict, serve, show, train
+from jumok.cli import (
+    attention,
+    chat,
+    compare,
+    demo,
+    doctor,
+    evaluate,
+    exchange,
+    finish,
+    predict,
+    recipes,
+    serve,
+    show,
+    train,
+)
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
@@ -40,7 +54,6 @@ app = typer.Typer(
     help="From raw text to a working, inspectable sequence model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -79,6 +92,7 @@ app.command()(attention.attention)
 app.command()(chat.chat)
 app.command()(compare.compare)
 app.command()(show.show)
+app.command()(recipes.recipes)
 app.command()(doctor.doctor)
 app.command("import")(exchange.import_model)
 app.command("export")(exchange.export_model)

@@ -9,15 +9,23 @@ from typing import Annotated
 
 import typer
 
+from jumok.cli import completion
 from jumok.cli.arguments import Overrides, talk
+from jumok.shipped import find_recipe
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
+    recipe: Annotated[
+        Path,
+        typer.Argument(
+            help="A recipe: a TOML file, or a name that `jumok recipes` lists.", autocompletion=completion.recipes
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE.")] = None,
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe. Run the same command again to resume where it stopped."""
+    recipe = find_recipe(recipe)
     train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
 
 

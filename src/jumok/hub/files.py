@@ -12,8 +12,8 @@ from jumok.errors import CheckpointError
 from jumok.files import MANIFEST, parse_json, refuse_links, verify_folder
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
-OUTLINE = "checkpoints/outline"
-"""of a run: a model folder without weights, which its checkpoints share"""
+OUTLINE = "outline"
+"""folder of a run: its model without weights, which its checkpoints share"""
 
 Theirs = TypeVar("Theirs")
 

@@ -3,6 +3,7 @@
 import { connection, get, unlock } from "./api.js";
 import { room as inside } from "./rooms/inside.js";
 import { room as results } from "./rooms/results.js";
+import { metricName } from "./rooms/results/data.js";
 import { room as training } from "./rooms/training.js";
 import { room as use } from "./rooms/use.js";
 import { address, begin, go, redraw, state } from "./store.js";
@@ -56,20 +57,22 @@ async function learn(run) {
 function chosen() {
   if (!runs.known?.length) return null;
   const found = state.run ? runs.known.find((run) => run.name === state.run) : runs.known[0];
-  return found ? { ...found, ...runs.facts.get(found.name) } : null;
+  return found ? { ...runs.facts.get(found.name), checkpoint: null, ...found } : null;
 }
 
 function Page() {
   document.documentElement.dataset.theme = state.theme;
   const run = chosen();
   const rooms = run ? ROOMS.filter((room) => room.fits(run)) : [];
-  const room = rooms.find((one) => one.name === state.room) ?? rooms[0];
+  const first = run?.checkpoint ? training : rooms[0]; // what is not finished is watched first
+  const room = rooms.find((one) => one.name === state.room) ?? first;
   document.title = [run?.name, "jumok"].filter(Boolean).join(" · ");
   return [
     h("a", { class: "skip", href: "#main", onClick: skip }, t("shell.skip")),
     h(Header, { run, rooms, room }),
     connection.lost && h("p", { class: "banner", role: "status" }, t("shell.lost")),
     connection.locked && h(Key, {}),
+    run?.checkpoint && (room === use || room === inside) && h(Unfinished, run),
     h("main", { id: "main", tabindex: "-1" }, Inside(run, room)),
     h("footer", {}, h("span", {}, t("shell.footer")), h("span", { class: "print-only" }, location.href)),
   ];
@@ -91,6 +94,13 @@ function Inside(run, room) {
   return room
     ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state, runs.known))
     : null;
+}
+
+/** What is used is the best checkpoint so far. */
+function Unfinished({ checkpoint }) {
+  const { step, steps, metric, score } = checkpoint;
+  const scored = metric && score != null && t("shell.unfinished.score", { metric: metricName(metric), score });
+  return h("p", { class: "banner", role: "status" }, t("shell.unfinished", { step, steps }), scored && ` ${scored}`);
 }
 
 function Header({ run, rooms, room }) {
