@@ -17,7 +17,7 @@ from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
 from jumok.engines.torch import choose_device
-from jumok.errors import CheckpointError, DataError
+from jumok.errors import CheckpointError, DataError, InputError
 from jumok.examples import SPLITS
 from jumok.files import parse_json, verify_folder, write_folder
 from jumok.hub.files import CONFIG, WEIGHTS
@@ -121,6 +121,9 @@ def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) 
                 yield from finish(run, scored)
     except Interrupted:
         finished = Finished(finished.step, "interrupted")
+    except InputError:
+        folder.leave_no_trace()
+        raise
     finally:
         leave_group(group)
         folder.unlock()
