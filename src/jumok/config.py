@@ -180,7 +180,8 @@ class _Explainer:
                     message = message.replace(theirs, ours)
                 if mistake["type"] == "literal_error":
                     if fitting := self._choices.get(".".join(map(str, keys))):
-                        message = f"must be {' or '.join(map(repr, fitting))}"
+                        *others, last = map(repr, fitting)
+                        message = "must be " + " or ".join(filter(None, [", ".join(others), last]))
                     guess = nearest(str(given), _LITERALS.findall(message))
                 message += "" if isinstance(given, dict) else f" (got {_shortened(repr(given))})"
         key = ".".join(filter(None, [self._path, *map(str, keys)]))
