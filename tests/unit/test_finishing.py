@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import signal
+import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from jumok.assemble import assemble
+from jumok.cli import main
 from jumok.errors import CheckpointError
 from jumok.finishing import finish_now
 from jumok.predictor import load
@@ -312,3 +316,55 @@ def test_every_task_can_be_used_before_it_is_finished(task: str, tree: Any, trai
     dev = list(parse_recipe(wanted, where="test").data.read("dev", seed=1))
     assert predictor.quick(dev)[metric] == pytest.approx(evaluated.scores[metric], rel=1e-4)
     assert np.isfinite(evaluated.scores[metric])
+
+
+def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:
+    """The exit code of the command line, with warnings as people see them."""
+    monkeypatch.setattr(sys, "argv", ["jumok", *map(str, arguments)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        with pytest.raises(SystemExit) as stopped:
+            main()
+    return int(stopped.value.code or 0)
+
+
+def test_commands_use_an_unfinished_run_and_say_so(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(monkeypatch, "evaluate", run, "--json") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out)["splits"].keys() == {"dev", "test"}
+    assert f"step {best_of(run)} of 12" in said.err
+    (run / "lines.txt").write_text("1 2\n")
+    assert command(monkeypatch, "predict", run, run / "lines.txt") == 0
+    said = capsys.readouterr()
+    assert len(said.out.splitlines()) == 1
+    assert said.err.count("not finished") == 1
+    assert command(monkeypatch, "show", run, "--json") == 0
+
+
+def test_the_command_makes_the_model_and_prints_its_scores(
+    run: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (run / "checkpoints/step-4/weights.safetensors").write_bytes(b"no")
+    assert command(monkeypatch, "finish", run) == 0
+    said = capsys.readouterr().err
+    assert "step-4" in said
+    assert str(run / "model") in said
+    assert "test: " in said
+    assert command(monkeypatch, "finish", run / "nowhere") == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_command_and_leaves_the_run_as_it_was(
+    number: int, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def signalled(*given: Any, **named: Any) -> Any:
+        signal.raise_signal(number)
+        return assemble(*given, **named)
+
+    monkeypatch.setattr("jumok.finishing.assemble", signalled)
+    assert command(monkeypatch, "finish", run) == 128 + number
+    assert not (run / "model").exists()
+    monkeypatch.undo()
+    assert [event.split for event in finish_now(run) if isinstance(event, Scored)] == ["dev", "test"]
