@@ -103,4 +103,5 @@ def _made(folder: RunFolder, recipe: Recipe, poll: Done) -> Iterator[Event]:
         card = model_card(recipe, model, {}, engine=build_after(folder.path, poll))
         write_folder(folder.model, lambda building: write_model(building, model, card=card))
         return
+    poll(0)
     yield from finish(run, poll, ended=True)
