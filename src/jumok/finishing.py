@@ -14,7 +14,7 @@ from jumok.card import model_card
 from jumok.engines import Done, nobody
 from jumok.errors import CheckpointError, InputError
 from jumok.files import parse_json, verify_folder, write_folder
-from jumok.hub.files import CONFIG, WEIGHTS, one_of
+from jumok.hub.files import CONFIG, OUTLINE, WEIGHTS, one_of
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks.stored import read_outline, write_model
 from jumok.tasks.unfinished import final_model
@@ -93,6 +93,8 @@ def _made(folder: RunFolder, recipe: Recipe, poll: Done) -> Iterator[Event]:
     try:
         run = assemble(recipe, folder, poll=lambda: poll(0))
     except (InputError, OSError) as error:
+        if not (folder.path / OUTLINE).is_dir():  # of an earlier version: only its data says what else the model needs
+            raise
         what = error.what if isinstance(error, InputError) else str(error)
         outline = read_outline(folder.path)
         warnings.warn(f"the model is not scored: {what}", stacklevel=3)

@@ -43,7 +43,7 @@ async function look() {
 }
 
 async function learn(run) {
-  if (!run?.usable || runs.facts.has(run.name)) return;
+  if (!run?.usable || isWatched(run) || runs.facts.has(run.name)) return;
   runs.facts.set(run.name, null);
   try {
     runs.facts.set(run.name, await get(`/api/runs/${encodeURIComponent(run.name)}`));
@@ -52,6 +52,9 @@ async function learn(run) {
     throw problem;
   }
 }
+
+/** Whether a run is only watched while it is trained: nobody needs its model in the server's memory yet. */
+const isWatched = (run) => run.checkpoint && ![use.name, inside.name].includes(state.room);
 
 /** The run of the address, or the newest; with what is known of it. */
 function chosen() {
@@ -87,7 +90,7 @@ function Inside(run, room) {
   if (!runs.known.length)
     return h("p", { class: "empty" }, t("shell.no_runs"), h("code", {}, "jumok train recipes/quickstart.toml"));
   if (!run) return h("p", { class: "empty", role: "alert" }, t("shell.no_such_run", { run: state.run }));
-  if (run.usable && !runs.facts.get(run.name)) {
+  if (run.usable && !isWatched(run) && !runs.facts.get(run.name)) {
     learn(run).then(redraw, redraw);
     if (room === use || room === inside) return h("p", { class: "empty", role: "status" }, t("shell.loading_model"));
   }
