@@ -7,6 +7,8 @@ from pathlib import Path
 from jumok.errors import RecipeError, nearest
 from jumok.toml import parse_toml
 
+QUICKSTART = "quickstart.toml"
+
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
@@ -22,20 +24,22 @@ class Shipped:
 def shipped_folder() -> Path:
     """Inside the installed package, or beside it in a checkout."""
     package = Path(__file__).parent
-    for folder in (package / "recipes", package.parents[1] / "recipes"):
-        if (folder / "quickstart.toml").exists():
-            return folder
-    raise RecipeError("recipes not found", where=package, hint="reinstall jumok", code="recipe.not_shipped")
+    inside, beside = package / "recipes", package.parents[1] / "recipes"
+    return beside if (beside / QUICKSTART).exists() and not inside.is_dir() else inside
 
 
 def shipped_names() -> list[str]:
+    """All names; none if somebody copied the package without its recipes."""
     folder = shipped_folder()
     return sorted(path.relative_to(folder).with_suffix("").as_posix() for path in folder.rglob("*.toml"))
 
 
 def shipped_recipe(name: str) -> Path:
     """The file of a recipe of that name."""
-    if name not in (names := shipped_names()):
+    if not (names := shipped_names()):
+        hint = "reinstall jumok"
+        raise RecipeError("jumok has no recipes here", where=shipped_folder(), hint=hint, code="recipe.not_shipped")
+    if name not in names:
         raise unknown(name, names)
     return shipped_folder() / f"{name}.toml"
 
