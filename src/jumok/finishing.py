@@ -4,9 +4,10 @@ Nothing is taken from the run: the command that trains it goes on from its last 
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from jumok.assemble import assemble
 from jumok.building import build_after
@@ -98,7 +99,7 @@ def _made(folder: RunFolder, recipe: Recipe, poll: Done) -> Iterator[Event]:
         what = error.what if isinstance(error, InputError) else str(error)
         outline = read_outline(folder.path)
         warnings.warn(f"the model is not scored: {what}", stacklevel=3)
-        config = replace(recipe.train, save_every=outline.facts["save_every"])
+        config = replace(recipe.train, save_every=_save_every(outline.facts, recipe))
         model = final_model(folder, config, outline, ended=True)
         folder.forget_results()
         write_folder(folder.model, lambda building: write_model(building, model, card=""))
@@ -107,3 +108,9 @@ def _made(folder: RunFolder, recipe: Recipe, poll: Done) -> Iterator[Event]:
         return
     poll(0)
     yield from finish(run, poll, ended=True)
+
+
+def _save_every(facts: Mapping[str, Any], recipe: Recipe) -> float:
+    """In steps, whereas a recipe may have a share of them."""
+    found = facts.get("save_every")
+    return found if isinstance(found, int) and found > 0 else recipe.train.save_every

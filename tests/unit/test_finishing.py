@@ -7,6 +7,7 @@ import signal
 import sys
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +79,11 @@ def stopped_at(step: int, recipe: Recipe, out: Path) -> list[Any]:
 
 
 def scores(run: Path) -> dict[int, float]:
-    found = [event for event in RunFolder(run).history() if event["event"] == "evaluated"]
-    return {event["step"]: event["scores"]["perplexity"] for event in found}
+    found = {}
+    for event in RunFolder(run).history():
+        with suppress(LookupError, TypeError):
+            found[event["step"]] = event["scores"]["perplexity"]
+    return found
 
 
 def best_of(run: Path) -> int:
@@ -316,6 +320,37 @@ def test_every_task_can_be_used_before_it_is_finished(task: str, tree: Any, trai
     dev = list(parse_recipe(wanted, where="test").data.read("dev", seed=1))
     assert predictor.quick(dev)[metric] == pytest.approx(evaluated.scores[metric], rel=1e-4)
     assert np.isfinite(evaluated.scores[metric])
+
+
+@pytest.mark.parametrize(
+    "line", ['{"event": "evaluated"}', '{"event": "evaluated", "step": 4, "scores": 1}', '{"step": 1}', "[1]", "half"]
+)
+def test_a_log_that_somebody_edited_does_no_harm(line: str, run: Path) -> None:
+    with (run / "events.jsonl").open("a") as log:
+        log.write(f"{line}\n")
+    with pytest.warns(UserWarning, match=f"step {best_of(run)} "):
+        load(run, engine="torch")
+    (run / "events.jsonl").unlink()
+    newest = Checkpoints(run / "checkpoints").progress(7)
+    with pytest.warns(UserWarning, match=f"step {newest['best_step']} "):
+        load(run, engine="torch")
+
+
+@pytest.mark.parametrize("what", ["outline", "checkpoints"])
+def test_a_link_out_of_the_run_is_not_followed(what: str, run: Path, tmp_path: Path) -> None:
+    (run / what).rename(tmp_path / "elsewhere")
+    (run / what).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(CheckpointError) as caught:
+        load(run)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.link", str(run / what))
+
+
+def test_an_altered_outline_is_refused(run: Path) -> None:
+    config = run / "outline/config.json"
+    config.write_text(config.read_text().replace('"d_model": 8', '"d_model": 16'))
+    with pytest.raises(CheckpointError) as caught:
+        load(run)
+    assert (caught.value.code, caught.value.where) == ("checkpoint.altered", str(config))
 
 
 def command(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> int:

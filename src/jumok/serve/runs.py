@@ -40,7 +40,8 @@ class Run:
             progress = _object(self.path / "checkpoints" / f"step-{last}" / "progress.json")
             if not progress:
                 continue  # removed in the meantime, or damaged: whoever loads it says so
-            step, score = progress.get("best_step") or last, progress.get("best")
+            best, score = progress.get("best_step"), progress.get("best")
+            step = best if isinstance(best, int) else last
             metric = (self.recipe().get("train") or {}).get("metric")
             return {"step": step, "steps": self._config().get("steps"), "metric": metric, "score": score}
         return {}

@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from jumok.errors import CheckpointError
+from jumok.files import refuse_links
 from jumok.hub.files import OUTLINE
 from jumok.hub.folder import ModelFolder
 from jumok.tasks.stored import checked, read_outline, with_weights
@@ -14,6 +15,7 @@ from jumok.train.loop import TrainConfig
 
 def best_so_far(run: Path) -> tuple[ModelFolder, str]:
     """The best checkpoint of a run as a model, and what users have to know about it."""
+    refuse_links(run, [OUTLINE, "checkpoints"])
     folder = RunFolder(run)
     stored = folder.stored()
     metric = "" if stored is None else stored["recipe"].get("train", {}).get("metric", "perplexity")
@@ -21,7 +23,9 @@ def best_so_far(run: Path) -> tuple[ModelFolder, str]:
     model = checked(with_weights(read_outline(run), weights), run / OUTLINE)
     which = "its last checkpoint" if score is None else "its best checkpoint"
     scored = "" if score is None else f" (dev {metric} {score:.2f})"
-    note = f"{run} is not finished: using {which}, step {step:,} of {model.facts['steps']:,}{scored}"
+    steps = model.facts.get("steps")
+    of = f" of {steps:,}" if isinstance(steps, int) else ""
+    note = f"{run} is not finished: using {which}, step {step:,}{of}{scored}"
     return model, "; ".join([note, *damaged])
 
 

@@ -37,14 +37,15 @@ def ranked(folder: RunFolder, metric: str, steps: Sequence[int]) -> list[tuple[i
     sign = -1 if metric in LOWER_IS_BETTER else 1
     scores: dict[int, float] = {}
     for event in folder.history():
-        value = event["scores"].get(metric) if event.get("event") == "evaluated" else None
-        if isinstance(value, int | float):
-            scores[event["step"]] = value
+        with suppress(LookupError, TypeError, AttributeError):  # a log that somebody edited
+            if event["event"] == "evaluated" and isinstance(value := event["scores"].get(metric), int | float):
+                scores[int(event["step"])] = value
     for step in reversed(steps):  # the log may be gone: a checkpoint knows the best one before it
         with suppress(CheckpointError):
             progress = folder.checkpoints.progress(step)
-            if progress["best_step"] is not None:
-                scores.setdefault(progress["best_step"], progress["best"])
+            best, score = progress.get("best_step"), progress.get("best")
+            if isinstance(best, int) and isinstance(score, int | float):
+                scores.setdefault(best, score)
             break
     evaluated = sorted((step for step in steps if step in scores), key=lambda step: (-sign * scores[step], step))
     return [(step, scores.get(step)) for step in [*evaluated, *(s for s in reversed(steps) if s not in scores)]]
