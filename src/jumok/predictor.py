@@ -113,10 +113,12 @@ def _kinds(facts: dict[str, Any]) -> tuple[str, str]:
 
 
 def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:
-    """A predictor on the engine in `folder`, which was built from the model. Does not import torch."""
+    """A predictor on the engine in `folder`, which was built from the model. Imports torch only if that runs it."""
     from jumok.engines.fast import FastEngine
 
     built, tokenizers = read_engine(folder, model)
+    if LIBRARIES[built.kind] == "torch":
+        return _reference([model], "cpu", rounded=built.compute == "int8")
     config = built.facts["task"]
     kind = task_named(config["kind"], where=folder)
     facts = kind.read_facts(built.facts, where=folder)
@@ -124,8 +126,8 @@ def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:
     return kind.predictor(engine, tokenizers, config, facts)
 
 
-def _reference(paths: list[Path], device: str) -> Any:
-    """A predictor on the reference engine; several models make an ensemble."""
+def _reference(paths: list[Path], device: str, *, rounded: bool = False) -> Any:
+    """A predictor on the reference engine, or on its model with rounded weights; several models make an ensemble."""
     from jumok.engines.torch import open_engine  # torch takes a second to import
     from jumok.tasks.stored import read_model
 
@@ -145,7 +147,7 @@ def _reference(paths: list[Path], device: str) -> Any:
         what = f"{kinds[0].name} models cannot form an ensemble"
         raise InputError(what, where=paths[1], hint="pass a single run", code="input.ensemble")
     heads = [kind.head(config, found) for kind, config, found in zip(kinds, configs, facts, strict=True)]
-    engine = open_engine(folders, heads, device=device, where=paths)
+    engine = open_engine(folders, heads, device=device, where=paths, rounded=rounded)
     return kinds[0].predictor(engine, folders[0].tokenizers, configs[0], facts[0])
 
 

@@ -1,5 +1,7 @@
 """The Use room in a browser: every task answers, in both languages, whatever is typed."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -95,6 +97,26 @@ def test_another_word_by_keyboard(visit) -> None:
     page.focus(".others button.chip >> nth=1")
     page.keyboard.press("Enter")
     expect(page.locator(".words")).not_to_have_text(before)
+
+
+def test_a_paragraph_is_translated_sentence_by_sentence(visit) -> None:
+    page = visit(room="use", run="translation", text="the dog runs. The cat sits.\n\nthe dog")
+    page.wait_for_selector("button.word")
+    assert page.locator(".translated").count() == 2
+    assert page.locator(".details").count() == 0
+    page.locator(".translated").first.locator("button.word").last.click()
+    expect(page.locator(".details .source")).to_contain_text("The cat sits.")
+    expect(page.locator(".details .source")).not_to_contain_text("dog")
+    page.wait_for_selector(".others button.chip")
+    page.keyboard.press("Escape")
+    expect(page.locator(".details")).to_have_count(0)
+    expect(page.locator("button.word:focus")).to_have_count(1)
+
+
+def test_percentages_below_each_other_have_one_decimal(visit) -> None:
+    page = visit(lang="ko", room="use", run="pretraining", text="the [MASK] runs here.")
+    page.wait_for_selector(".bars")
+    assert all(re.fullmatch(r"[<>]?\d+\.\d%", text) for text in page.locator(".bars td.number").all_inner_texts())
 
 
 def test_a_server_that_dies_loses_nothing_typed(visit) -> None:

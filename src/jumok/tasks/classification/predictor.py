@@ -285,7 +285,7 @@ def attended_words(tokenizer: Tokenizer, example: Labelled, weights: Array) -> l
         if words:
             np.add.at(sums, owners.clip(min=0), weights[first : first + len(offsets)])
         found += [(word, round(float(weight), 4)) for word, weight in zip(words, sums, strict=True)]
-        first += len(offsets) + 1
+        first += len(offsets) + tokenizer.ends_between
     return found
 
 

@@ -44,7 +44,7 @@ export function Files({ run, options }) {
       mine &&
         h(
           "p",
-          { class: "small muted number", role: "status" },
+          { class: "small muted", role: "status" },
           t("use.files.count", {
             n: work.total,
             done: work.outputs.length,
