@@ -1,7 +1,7 @@
 """jumok train: events to the terminal, signals to the training loop."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -9,15 +9,23 @@ from typing import Annotated
 
 import typer
 
+from jumok.cli import completion
 from jumok.cli.arguments import Overrides, talk
+from jumok.shipped import find_recipe
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
+    recipe: Annotated[
+        Path,
+        typer.Argument(
+            help="A recipe: a TOML file, or a name that `jumok recipes` lists.", autocompletion=completion.recipes
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE.")] = None,
     overrides: Overrides = None,
 ) -> None:
     """Train a recipe. Run the same command again to resume where it stopped."""
+    recipe = find_recipe(recipe)
     train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
 
 
@@ -42,8 +50,13 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
                 last = event
     if isinstance(last, Finished):
         if last.reason == "interrupted":
-            raise typer.Exit(128 + (asked[0] if asked else signal.SIGTERM))
+            raise typer.Exit(exit_code(asked))
         print_short_scores(talk, out)
+
+
+def exit_code(asked: Sequence[int]) -> int:
+    """That of a process which these signals asked to stop."""
+    return 128 + (asked[0] if asked else signal.SIGTERM)
 
 
 @contextmanager

@@ -81,10 +81,24 @@ def obstacle(model: ModelFolder, heads: Heads) -> str | None:
 
 
 def write_model(folder: Path, model: ModelFolder, heads: Heads, *, card: str) -> None:
-    c, tokenizer = model.config, model.tokenizers.target
     config, tensors = _in_their_layout(model, heads)
-    config["jumok"] = {**model.facts, "model": asdict(c)}
+    config["jumok"] = {**model.facts, "model": asdict(model.config)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    _write_around(folder, model, config)
+    (folder / CARD).write_text(card, "utf-8")
+
+
+def write_outline(folder: Path, model: ModelFolder) -> None:
+    """Write everything but the weights, in jumok's own layout: what the checkpoints of a run share."""
+    _write_around(folder, model, outline_config(model))
+
+
+def outline_config(model: ModelFolder) -> dict[str, Any]:
+    return {"model_type": f"jumok-{model.config.kind}", "jumok": {**model.facts, "model": asdict(model.config)}}
+
+
+def _write_around(folder: Path, model: ModelFolder, config: dict[str, Any]) -> None:
+    c, tokenizer = model.config, model.tokenizers.target
     write_json(folder / CONFIG, config)
     length = c.max_len if isinstance(c, TransformerConfig | BertConfig | GptConfig) else NO_LIMIT
     if "decode" in model.facts:
@@ -93,7 +107,6 @@ def write_model(folder: Path, model: ModelFolder, heads: Heads, *, card: str) ->
         write_json(folder / GENERATION, generation)
     segments = c.n_segments if isinstance(c, BertConfig) else 0
     write_tokenizers(folder, model.tokenizers, max_length=length, segments=segments > 1)
-    (folder / CARD).write_text(card, "utf-8")
 
 
 def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -108,6 +121,11 @@ def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], 
             case TransformerConfig():
                 return marian_config(c, vocab_size=tokenizer.vocab_size), to_marian(model.tensors, c)
     return {"model_type": f"jumok-{c.kind}"}, dict(model.tensors)
+
+
+def read_outline(folder: Path, heads: Heads) -> ModelFolder:
+    facts = _own_facts({"jumok": None, **read_json(folder / CONFIG)}, folder, heads)
+    return ModelFolder(_own_config(facts, folder), {}, read_tokenizers(folder), facts)
 
 
 def read_model(folder: Path, heads: Heads) -> ModelFolder:

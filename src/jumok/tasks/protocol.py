@@ -15,15 +15,15 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import Field, TypeAdapter
 
-from jumok import html
 from jumok.config import read_config
 from jumok.data.cache import Cache
-from jumok.engines import Array, Done, Engine, nobody
+from jumok.engines import Done, Engine, nobody
 from jumok.errors import CheckpointError, InputError, JumokError, nearest
 from jumok.examples.length import characters
 from jumok.findings import Finding
 from jumok.models.head import Head
 from jumok.score.significance import Comparison, Metrics
+from jumok.tasks.attention import Attention, maps_of
 from jumok.tasks.checks import Checks
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -70,22 +70,6 @@ Hidden = Annotated[str, Field(exclude=True)]
 """a text that is left out of an output's JSON"""
 Example = TypeVar("Example", bound=Any)
 Output = TypeVar("Output", bound=Any)
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Attention maps `weights[layer, head, row, column]`, with the tokens of rows and columns."""
-
-    rows: list[str]
-    columns: list[str]
-    weights: Array
-
-    def _repr_html_(self) -> str:
-        """Show the mean over layers and heads in a notebook."""
-        layers, heads = self.weights.shape[:2]
-        mean = self.weights.mean(axis=(0, 1)).tolist()
-        about = html.line(f"mean of {layers} layers and {heads} heads: weights[layer, head] has each", small=True)
-        return html.block(html.matrix(self.rows, self.columns, mean), about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +211,18 @@ class Predictor(ABC, Generic[Example, Output]):
 
     def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
         """Attention maps by name, while the model reads the example and, if it generates text, writes the output."""
-        where = "the model" if not self.engine.attends else None
-        raise InputError("there is no attention to show", where=where, code="input.no_attention")
+        if output is not None:
+            what = f"{self.kind} generates no text to align"
+            raise InputError(what, where="--output", hint="remove --output", code="input.no_output")
+        row = self.first_row(self.parse(example))
+        found = {} if row is None else maps_of(self.engine, self.tokenizer, row)
+        if not found:
+            raise InputError("the model has no attention to show", code="input.no_attention")
+        return found
+
+    def first_row(self, example: Example) -> Sequence[int] | None:
+        """The ids that the model reads of an example, in its first window; None if there is no single row."""
+        return None
 
     def table(self, output: Output) -> list[dict[str, Any]] | None:
         """The output as rows of a table; None if the task has no tables."""
@@ -366,6 +360,10 @@ class TaskKind(ABC):
         The module `task` of this package imports torch, so it is imported on demand.
         """
         return import_module(f"{type(self).__module__}.task").prepare(recipe, cache, fresh=fresh)
+
+    def final_weights(self, weights: dict[str, Any], facts: Any) -> dict[str, Any]:
+        """The weights to store, which may absorb some of the facts, out of those that were trained."""
+        return weights
 
     @abstractmethod
     def predictor(self, engine: Engine, tokenizers: Tokenizers, config: Mapping[str, Any], facts: Any) -> Any:

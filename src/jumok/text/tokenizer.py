@@ -378,6 +378,10 @@ class Tokenizers:
         target = self.target.filled(source)
         return Tokenizers(target if self.source is self.target else self.source.filled(source), target)
 
+    @property
+    def hashes(self) -> list[str]:
+        return [self.source.sha256, self.target.sha256]
+
     def encode_source(self, text: str) -> list[int]:
         return [*self.source.encode(text), EOS_ID]
 

@@ -90,6 +90,9 @@ class Answerer(Predictor[Question, Answered]):
     def about(self) -> dict[str, Any]:
         return {"no_answer": self.config.no_answer}
 
+    def first_row(self, example: Question) -> Sequence[int]:
+        return self.encode(example, None).windows[0].row
+
     def completed(self, example: Question, output: Answered) -> Question:
         best = output.answers[0]
         return replace(example, answers=[(best.text, best.start)] if best.text else [])

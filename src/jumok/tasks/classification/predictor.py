@@ -15,7 +15,7 @@ from jumok.score.classification import calibration_error, perplexity_of, reliabi
 from jumok.score.confusion import confusion
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import ClassificationFacts
-from jumok.tasks.protocol import Attention, Measured, Note, Predictor, answered, plain
+from jumok.tasks.protocol import Measured, Note, Predictor, answered, plain
 from jumok.tasks.targets import FEW_LABELS, Classes, Numbers, Targets
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -203,15 +203,8 @@ class Classifier(Predictor[Labelled, Classified]):
             what = f"the runs have different labels: {', '.join(self.labels)} and {', '.join(other.labels)}"
             raise InputError(what, hint="compare two runs with the same labels", code="input.different_runs")
 
-    def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
-        """Attention in the first window: `self`, every layer and head of a Transformer, or `pool`, the weights that a
-        recurrent network pools its states with."""
-        row = self.encode(self.parse(example), None).rows[0]
-        found = self.engine.attention(row)
-        if not found:
-            return super().attention(example, output)
-        tokens = self.tokenizer.pieces([self.tokenizer.start_id, *row] if self.engine.kind == "gpt" else row)
-        return {name: Attention(tokens if name == "self" else [""], tokens, maps) for name, maps in found.items()}
+    def first_row(self, example: Labelled) -> Sequence[int]:
+        return self.encode(example, None).rows[0]
 
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
         """Draw the words of a text, shaded by their attention."""

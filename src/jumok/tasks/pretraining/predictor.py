@@ -17,9 +17,10 @@ from jumok.errors import InputError
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
 from jumok.score.significance import Values
+from jumok.tasks.attention import Attention
 from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig
 from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge, majority_accuracy, pretraining_metrics
-from jumok.tasks.protocol import Attention, Measured, Note, Predictor
+from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
 
 SCORE_TOKENS = 4096

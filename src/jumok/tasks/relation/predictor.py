@@ -109,6 +109,9 @@ class Relater(Predictor[Related, RelatedText]):
         types = sorted({name for pair in self.pairs for name in pair if name})
         return {"no_relation": self.no_relation, "types": types, "pairs": sorted(self.pairs)}
 
+    def first_row(self, example: Related) -> Sequence[int]:
+        return self.encode(example, None).ids
+
     def completed(self, example: Related, output: RelatedText) -> Related:
         return replace(example, label=output.relations[0].label)
 

@@ -96,6 +96,9 @@ class Tagger(Predictor[Spans, TaggedText]):
         for example, encoded, tagged in zip(examples, read, found, strict=True):
             yield self._output(example.text, encoded, tagged)
 
+    def first_row(self, example: Spans) -> Sequence[int]:
+        return self.encode(example, None).windows[0].row
+
     def completed(self, example: Spans, output: TaggedText) -> Spans:
         """Words with their tags if the text is made of words, else entities by their characters."""
         if self.units.of == "words" and output.words and " ".join(output.words) == example.text:

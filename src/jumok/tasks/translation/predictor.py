@@ -21,7 +21,8 @@ from jumok.engines import Array, Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
-from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
+from jumok.tasks.attention import Attention
+from jumok.tasks.protocol import Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
 from jumok.tasks.translation.repair import repaired
 from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
