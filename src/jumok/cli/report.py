@@ -22,7 +22,7 @@ from jumok.score.significance import Comparison
 from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.train.folder import RunFolder
-from jumok.train.length import Planned
+from jumok.train.length import Extended, Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
 from jumok.training import Began, Event, Scored, Scoring
@@ -42,6 +42,7 @@ class TrainingReport:
         self.tokens, self.seconds = 0, 0.0  # of the steps since `since`, without evaluations
         self.since = perf_counter()
         self.speed = 0.0
+        self.first = (-1, 0.0)  # the step before the first of this process, and when it was
         self.bar: Progress | None = None
         self.bar_task: TaskID | None = None
         self.board: Any = None
@@ -65,11 +66,9 @@ class TrainingReport:
             case Began():
                 self._began(event)
             case Planned():
-                self.console.print(
-                    f"{event.minutes:g} minutes: {event.steps:,} steps at {_brief(event.seconds_per_step)},"
-                    f" evaluations at {_brief(event.seconds_per_evaluation)},"
-                    f" final scores in {_brief(event.seconds_of_scoring)}"
-                )
+                self._planned(event)
+            case Extended():
+                self._extended(event)
             case Resumed():
                 self.console.print(f"resuming from step {event.step}")
                 if self.bar and self.bar_task is not None:
@@ -129,19 +128,35 @@ class TrainingReport:
             self.bar.start()
         self.since = perf_counter()
 
+    def _planned(self, planned: Planned) -> None:
+        minutes = f"{planned.minutes:g} minute{'' if planned.minutes == 1 else 's'}"
+        self.console.print(
+            f"{minutes}: {planned.steps:,} steps at {_brief(planned.seconds_per_step)}, evaluations at"
+            f" {_brief(planned.seconds_per_evaluation)}, final scores in {_brief(planned.seconds_of_scoring)}"
+        )
+
+    def _extended(self, extended: Extended) -> None:
+        steps = f"{extended.steps:,}"
+        self.console.print(
+            f"going on from step {extended.step:,} to {steps} instead of {extended.before:,}: the learning rate, now"
+            f" {extended.rate_before:.2e}, continues at {extended.learning_rate:.2e}, as if {steps} steps had been"
+            " planned from the start"
+        )
+
     def _stop_bar(self) -> None:
         if self.bar:
             self.bar.stop()
             self.bar = None
 
     def _step(self, event: Step) -> None:
+        if self.first[0] < 0:
+            self.first = event.step - 1, perf_counter() - event.seconds
         self.tokens += event.tokens
         self.seconds += event.seconds
         if perf_counter() - self.since > (1.0 if self.bar else PLAIN_LINE_SECONDS):
             self.speed, self.tokens, self.seconds, self.since = self.tokens / self.seconds, 0, 0.0, perf_counter()
             if not self.bar:
-                left = (self.steps - event.step) * event.seconds
-                state = f"{self._state(event)}  {_duration(left)} left"
+                state = f"{self._state(event)}  {_duration(self._left(event))} left"
                 self.console.print(f"step {event.step}/{self.steps}: {state}")
         if self.bar and self.bar_task is not None:
             self.bar.update(self.bar_task, completed=event.step, state=self._state(event))
@@ -153,6 +168,11 @@ class TrainingReport:
         if self.asked and not self.told_to_stop:
             self.told_to_stop = True
             self.console.print("stopping: saving this step (press Ctrl-C again to stop without saving)")
+
+    def _left(self, event: Step) -> float:
+        """Seconds, at the pace since the first step of this process, evaluations included."""
+        first, began = self.first
+        return (perf_counter() - began) / (event.step - first) * (self.steps - event.step)
 
     def _state(self, event: Step) -> str:
         return f"loss {event.loss:.3f}  rate {event.learning_rate:.2e}  epoch {event.epoch}  {self.speed:,.0f} tokens/s"

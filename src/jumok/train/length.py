@@ -12,6 +12,8 @@ from jumok.errors import RecipeError
 
 FEW = 10
 """steps; a training of fewer is no training"""
+RECENT = 200
+"""steps that tell the present speed of a run"""
 SPARE = 0.03
 """of the time, for what is not measured: checkpoints and samples"""
 
@@ -40,6 +42,19 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Extended:
+    """A run that had ended, or was to end, at `before` goes on from a step to another end."""
+
+    step: int
+    before: int
+    steps: int
+    rate_before: float
+    """learning rate of its last step"""
+    learning_rate: float
+    """of the next step"""
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """From the step after `since` on, the run is to end at `steps`."""
 
@@ -54,6 +69,22 @@ def stretches(stored: Mapping[str, Any]) -> list[Stretch]:
 
 def with_plan(stored: Mapping[str, Any], plan: Sequence[Stretch]) -> dict[str, Any]:
     return {**stored, "plan": [asdict(stretch) for stretch in plan]}
+
+
+def pace_of(history: Sequence[Mapping[str, Any]]) -> tuple[Pace, float] | None:
+    """The pace of a run, as its events tell it, and the seconds that it has been trained for; None without steps."""
+    steps = [float(event["seconds"]) for event in history if event.get("event") == "step"]
+    pairs = zip(history, history[1:], strict=False)
+    evaluations = [
+        float(event["time"]) - float(before["time"]) for before, event in pairs if event.get("event") == "evaluated"
+    ]
+    if not steps:
+        return None
+    recent, evaluation = steps[-RECENT:], sum(evaluations) / max(len(evaluations), 1)
+    planned = [float(event["seconds_of_scoring"]) for event in history if event.get("event") == "planned"]
+    # Dev is scored once more at the end, and test is often as large.
+    pace = Pace(sum(recent) / len(recent), evaluation, planned[-1] if planned else 2 * evaluation)
+    return pace, sum(steps) + sum(evaluations)
 
 
 def steps_within(seconds: float, pace: Pace, evaluate_every: float, minutes: float) -> int:
