@@ -1,6 +1,5 @@
 """Terminal output: a progress bar or plain lines while training, tables of scores, findings and costs."""
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,10 +16,10 @@ from rich.table import Table
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.findings import Finding
-from jumok.recipe import Recipe, recipe_tree
+from jumok.recipe import Recipe
 from jumok.score.significance import Comparison
 from jumok.series import parts_of
-from jumok.show import Cost
+from jumok.show import Cost, Time
 from jumok.train.folder import RunFolder
 from jumok.train.length import Extended, Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
@@ -347,27 +346,49 @@ def print_samples(console: Console, pairs: Sequence[Pair], outputs: Sequence[str
     console.print(table)
 
 
-def print_parameters(console: Console, tree: Mapping[str, Any], parameters: Mapping[str, float]) -> None:
-    """Print a model's configuration and the parameter count of each part."""
-    console.print_json(json.dumps(tree, ensure_ascii=False))
+def print_parameters(console: Console, parameters: Mapping[str, float]) -> None:
+    """Print the parameter count of each part."""
     table = Table(title="parameters", title_justify="left", box=SIMPLE, show_header=False)
     for name, count in parameters.items():
         table.add_row(name, f"{count:,.0f}")
     console.print(table)
 
 
-def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, Any]) -> None:
+def print_cost(console: Console, recipe: Recipe, cost: Cost, time: Time, scores: dict[str, Any]) -> None:
+    """What decides whether to train it first: parameters, minutes, memory."""
+    console.print(f"parameters: {cost.parameters['total']:,}")
+    console.print(f"minutes: {_minutes(recipe, time)}", highlight=False)
+    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and optimizer moments")
+    console.print(f"task: {recipe.task.kind}, with model {recipe.model.kind}", highlight=False)
     published = recipe.published
     theirs = {f"published ({published.source})": published.parameters} if published and published.parameters else {}
-    print_parameters(console, recipe_tree(recipe), {**cost.parameters, **theirs})
+    print_parameters(console, {**cost.parameters, **theirs})
     token = "source and target token" if recipe.task.kind == "translation" else "token"
-    console.print(f"compute: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP per {token},")
-    if cost.training_flops is None:
-        console.print(f"  over {recipe.train.epochs} epochs of the data")
-    else:
+    console.print(f"compute: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP per {token}")
+    if cost.training_flops is not None:
         console.print(f"  at most {cost.training_flops:.2e} FLOP for {recipe.train.steps:,} steps")
-    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and optimizer moments")
     if published and published.bleu:
         console.print(f"published BLEU: {published.bleu} ({published.source})")
     for split, result in scores.items():
         print_scores(console, split, result)
+
+
+def _minutes(recipe: Recipe, time: Time) -> str:
+    each = _brief(time.seconds_per_step)
+    if not time.is_measured:
+        where = f"at about {each} a step on this machine"
+        if time.minutes is None:
+            return f"{recipe.train.epochs} epochs of the data, {where}"
+        if recipe.train.minutes is not None:
+            return f"{time.minutes:g}, for about {time.steps:,} steps {where}"
+        return f"about {_few(time.minutes)}, for {time.steps:,} steps {where}"
+    if time.minutes is None:
+        return f"{_few(time.spent)} so far, at {each} a step"
+    if time.minutes > time.spent:
+        return f"{_few(time.spent)} of about {_few(time.minutes)}, for {time.steps or 0:,} steps at {each}"
+    return f"{_few(time.spent)}, with steps of {each}"
+
+
+def _few(minutes: float) -> str:
+    """At most two digits of what is small."""
+    return f"{minutes:,.0f}" if minutes >= 10 else f"{minutes:.1f}"

@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from jumok.errors import RecipeError
+from jumok.train.loop import TrainConfig
 
 FEW = 10
 """steps; a training of fewer is no training"""
@@ -69,6 +70,12 @@ def stretches(stored: Mapping[str, Any]) -> list[Stretch]:
 
 def with_plan(stored: Mapping[str, Any], plan: Sequence[Stretch]) -> dict[str, Any]:
     return {**stored, "plan": [asdict(stretch) for stretch in plan]}
+
+
+def as_planned(config: TrainConfig, stored: Mapping[str, Any]) -> TrainConfig:
+    """The config with the steps that recipe.json says were planned, if it does."""
+    plan = stretches(stored)
+    return config.resolved(plan[-1].steps, shares_of=plan[0].steps) if plan else config
 
 
 def pace_of(history: Sequence[Mapping[str, Any]]) -> tuple[Pace, float] | None:
