@@ -62,11 +62,11 @@ def time(recipe: Recipe, cost: Cost, folder: RunFolder | None = None) -> Time:
     steps = train.steps if is_known else None
     if folder is not None and (found := pace_of(history := folder.history())):
         pace, spent = found
-        taken = folder.checkpoints.steps()[-1:] or [0]
-        ended = any(event.get("event") == "finished" and event.get("step") == taken[0] for event in history[-1:])
-        left = 0.0 if ended and history[-1].get("reason") != "interrupted" else None
+        taken = max(int(event["step"]) for event in history if event.get("event") == "step")
+        last = history[-1]
+        left = 0.0 if last.get("event") == "finished" and last.get("reason") != "interrupted" else None
         if left is None and steps is not None:
-            left = seconds_of(max(steps - taken[0], 0), pace, train.evaluate_every)
+            left = seconds_of(max(steps - taken, 0), pace, train.evaluate_every)
         minutes = None if left is None else (spent + left) / 60
         return Time(minutes=minutes, spent=spent / 60, steps=steps, seconds_per_step=pace.step, is_measured=True)
     seconds = cost.flops_per_pair_of_tokens * train.batch_tokens * train.accumulate / flops_per_second()
@@ -76,17 +76,16 @@ def time(recipe: Recipe, cost: Cost, folder: RunFolder | None = None) -> Time:
     return Time(minutes=minutes, spent=0.0, steps=steps, seconds_per_step=seconds, is_measured=False)
 
 
-def flops_per_second(n: int = 512, within: float = 0.2) -> float:
-    """The speed of matrix products here. A training reaches about the same number of the FLOPs that `Cost` counts: it
-    does more than matrix products, and its batches are not full."""
+def flops_per_second(n: int = 512, times: int = 12) -> float:
+    """The speed of matrix products here, at best: others may be using the machine for a moment. A training reaches about
+    the same number of the FLOPs that `Cost` counts: it does more than matrix products, and its batches are not full."""
     a, b = torch.zeros(4 * n, n), torch.zeros(n, n)
-    count, began = -2, perf_counter()  # two to warm up
-    while count < 1 or perf_counter() - began < within:
-        if count == 0:
-            began = perf_counter()
+    seconds = []
+    for _ in range(times):
+        began = perf_counter()
         torch.mm(a, b)
-        count += 1
-    return 2 * 4 * n**3 * count / (perf_counter() - began)
+        seconds.append(perf_counter() - began)
+    return 2 * 4 * n**3 / min(seconds)
 
 
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
