@@ -77,8 +77,11 @@ def time(recipe: Recipe, cost: Cost, folder: RunFolder | None = None) -> Time:
 
 
 def flops_per_second(n: int = 512, times: int = 12) -> float:
-    """The speed of matrix products here, at best: others may be using the machine for a moment. A training reaches about
-    the same number of the FLOPs that `Cost` counts: it does more than matrix products, and its batches are not full."""
+    """The speed of matrix products here, at best: others may be using the machine for a moment.
+
+    A training reaches about the same number of the FLOPs that `Cost` counts: it does more than matrix products, and its
+    batches are not full.
+    """
     a, b = torch.zeros(4 * n, n), torch.zeros(n, n)
     seconds = []
     for _ in range(times):
