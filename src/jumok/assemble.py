@@ -163,14 +163,16 @@ def assemble(
 
         news: list[Planned | Extended] = []
         if group.rank == 0:
+            before = plan = stretches(facts)
             if begun is not None:
-                before, plan = stretches(facts), extended(facts, begun, recipe.train, folder, epoch_lengths)
-                if len(plan) > max(len(before), 1):
-                    news.append(extension(plan, recipe.train, d_model=recipe.model.d_model))
-                    # The model and its scores are of an earlier end, until they are made anew.
-                    facts = {"scored": plan[-1].since, **facts}
-                facts = with_plan(facts, plan)
-            _claim(folder, facts, task.tokenizers)
+                plan = extended(facts, begun, recipe.train, folder, epoch_lengths)
+            elif not plan and recipe.train.minutes is None:
+                plan = [Stretch(0, recipe.train.counted(epoch_lengths))]
+            if len(plan) > max(len(before), 1):
+                news.append(extension(plan, recipe.train, d_model=recipe.model.d_model))
+                # The model and its scores are of an earlier end, until they are made anew.
+                facts = {"scored": plan[-1].since, **facts}
+            _claim(folder, with_plan(facts, plan), task.tokenizers)
     notes += task.notes()
     torch.manual_seed(recipe.seed)
     head = recipe.kind.head(asdict(recipe.task), task.facts)
@@ -183,11 +185,11 @@ def assemble(
         give_features(model, read_start(recipe.features))
     notes += begin_with_vectors(model, recipe, task.tokenizers, read=begins)
     optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
-    if not (plan := stretches(folder.stored() or {})):
-        if recipe.train.minutes is not None:
-            parts = {"task": task, "model": model, "optimizer": optimizer, "group": group}
-            news = [plan_minutes(recipe, recipe.train.minutes, **parts, poll=poll, since=since)]
-        plan = [Stretch(0, news[0].steps if news else recipe.train.counted(epoch_lengths))]
+    plan = stretches(folder.stored() or {})
+    if not plan and (minutes := recipe.train.minutes) is not None:
+        parts = {"task": task, "model": model, "optimizer": optimizer, "group": group}
+        planned = plan_minutes(recipe, minutes, **parts, poll=poll, since=since)
+        plan, news = [Stretch(0, planned.steps)], [planned]
         with group.first_before_others():
             if group.rank == 0:
                 folder.store(with_plan(folder.stored() or {}, plan))
