@@ -62,7 +62,7 @@ def time(recipe: Recipe, cost: Cost, folder: RunFolder | None = None) -> Time:
     steps = train.steps if is_known else None
     if folder is not None and (found := pace_of(history := folder.history())):
         pace, spent = found
-        taken = max(int(event["step"]) for event in history if event.get("event") == "step")
+        taken = max(int(event.get("step", 0)) for event in history)
         last = history[-1]
         left = 0.0 if last.get("event") == "finished" and last.get("reason") != "interrupted" else None
         if left is None and steps is not None:

@@ -68,7 +68,7 @@ def written(folder, events, plan=(), **train):
     folder.mkdir()
     tree = {"task": {"kind": "pretraining"}, "data": {"kind": "toy_stories", "max_len": 32}, "model": BERT}
     tree |= {"tokenizer": {"kind": "wordpiece", "vocab_size": V}, "train": {"batch_tokens": TOKENS, **train}}
-    (folder / "recipe.json").write_text(json.dumps({"recipe": tree, "plan": list(plan)}))
+    (folder / "recipe.json").write_text(json.dumps({"recipe": tree, "data": {}, "plan": list(plan)}))
     (folder / "events.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
     return folder
 

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jumok.doctor.curve import Curve, examine_curve
-from jumok.errors import JumokError
+from jumok.errors import CheckpointError, JumokError
 from jumok.recipe import parse_recipe
 from jumok.serve.app import ANY_OBJECT, Refusal, Route, Server, json_response
 from jumok.serve.events import Event, history, new_events, told_once
@@ -39,7 +39,7 @@ async def events(server: Server, request: Request) -> Response:
 
 def _steps(stored: Mapping[str, Any]) -> int | None:
     """At which a run is to end; None if nobody knows, as while its speed is measured."""
-    with suppress(LookupError, TypeError, ValueError):  # somebody edited it
+    with suppress(CheckpointError, LookupError, TypeError, ValueError):  # somebody edited it
         if plan := stretches(stored):
             return plan[-1].steps
         train = stored["recipe"]["train"]

@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
+from jumok.files import RECIPE
 from jumok.train.loop import TrainConfig
 
 FEW = 10
@@ -65,7 +66,18 @@ class Stretch:
 
 def stretches(stored: Mapping[str, Any]) -> list[Stretch]:
     """What recipe.json says was planned; nothing before the first plan, or in a run of an earlier version."""
-    return [Stretch(int(one["since"]), int(one["steps"])) for one in stored.get("plan", [])]
+    try:
+        plan = [Stretch(int(one["since"]), int(one["steps"])) for one in stored.get("plan", [])]
+        if not all(0 <= stretch.since < stretch.steps for stretch in plan):
+            raise ValueError("it ends before it begins")
+    except (LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"cannot read the run's plan: {error}",
+            where=RECIPE,
+            hint="restore the recipe.json that the run was trained with, or choose another --out",
+            code="checkpoint.unreadable",
+        ) from error
+    return plan
 
 
 def with_plan(stored: Mapping[str, Any], plan: Sequence[Stretch]) -> dict[str, Any]:
@@ -80,15 +92,16 @@ def as_planned(config: TrainConfig, stored: Mapping[str, Any]) -> TrainConfig:
 
 def pace_of(history: Sequence[Mapping[str, Any]]) -> tuple[Pace, float] | None:
     """The pace of a run, as its events tell it, and the seconds that it has been trained for; None without steps."""
-    steps = [float(event["seconds"]) for event in history if event.get("event") == "step"]
-    pairs = zip(history, history[1:], strict=False)
+    told = [event for event in history if isinstance(event.get("time"), int | float)]
+    steps = [float(event["seconds"]) for event in told if event.get("event") == "step" and event.get("seconds")]
+    pairs = zip(told, told[1:], strict=False)
     evaluations = [
-        float(event["time"]) - float(before["time"]) for before, event in pairs if event.get("event") == "evaluated"
+        float(event["time"] - before["time"]) for before, event in pairs if event.get("event") == "evaluated"
     ]
     if not steps:
         return None
     recent, evaluation = steps[-RECENT:], sum(evaluations) / max(len(evaluations), 1)
-    planned = [float(event["seconds_of_scoring"]) for event in history if event.get("event") == "planned"]
+    planned = [event["seconds_of_scoring"] for event in told if event.get("seconds_of_scoring")]
     # Dev is scored once more at the end, and test is often as large.
     pace = Pace(sum(recent) / len(recent), evaluation, planned[-1] if planned else 2 * evaluation)
     return pace, sum(steps) + sum(evaluations)

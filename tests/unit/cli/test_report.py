@@ -65,7 +65,7 @@ def test_a_log_has_the_time_left_evaluations_included(monkeypatch: pytest.Monkey
     for step in range(41, 51):  # each takes two seconds, and an evaluation in their middle ten
         now[0] += 12.0 if step == 45 else 2.0
         watching.watch(Step(step, 0, 1.0, 1e-4, 1.0, tokens=500, seconds=2.0))
-    assert re.findall(r"step (\d+)/100.*?  (\S+) left", said.getvalue())[-1] == ("50", "2:30")
+    assert re.findall(r"step (\d+)/100.*?  (\S+) left", said.getvalue())[-1] == ("45", "3:40")
 
 
 def test_a_plan_and_an_extension_are_said() -> None:

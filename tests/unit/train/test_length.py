@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
 from jumok.train.length import FEW, SPARE, Pace, Stretch, pace_of, seconds_of, steps_within, stretches, with_plan
 
 PACE = Pace(step=0.5, evaluation=4.0, scoring=20.0)
@@ -46,6 +46,15 @@ def test_a_plan_is_kept_beside_the_recipe() -> None:
     stored = json.loads(json.dumps(with_plan({"recipe": {}}, plan)))
     assert (stored["recipe"], stretches(stored)) == ({}, plan)
     assert stretches({"recipe": {}}) == []
+
+
+@pytest.mark.parametrize(
+    "plan", ["edited", [1], [{"since": 0}], [{"since": 9, "steps": 9}], [{"since": 0, "steps": "x"}], 3]
+)
+def test_a_plan_that_somebody_edited_is_refused(plan: object) -> None:
+    with pytest.raises(CheckpointError) as caught:
+        stretches({"plan": plan})
+    assert caught.value.code == "checkpoint.unreadable"
 
 
 def test_the_pace_of_a_run_is_in_its_events() -> None:
