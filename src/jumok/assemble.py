@@ -171,7 +171,7 @@ def assemble(
             if len(plan) > max(len(before), 1):
                 news.append(extension(plan, recipe.train, d_model=recipe.model.d_model))
                 # The model and its scores are of an earlier end, until they are made anew.
-                facts = {"scored": plan[-1].since, **facts}
+                facts = {**facts, "scored": facts.get("scored", plan[-1].since)}
             _claim(folder, with_plan(facts, plan), task.tokenizers)
     notes += task.notes()
     torch.manual_seed(recipe.seed)
