@@ -307,7 +307,8 @@ def _request(engine: Engine, source: Sequence[int], config: DecodeConfig, prefix
     room = sys.maxsize if engine.longest is None else engine.longest
     # The start token takes a position, too, so the forced end takes the last one.
     most = min(len(source) + config.max_extra, room - 1)
-    return Request(len(source), most, prefix, _sentence_seed(source, config.seed))
+    seed = _sentence_seed(source, config.seed) if config.method == "sample" else 0
+    return Request(len(source), most, prefix, seed)
 
 
 def _sentence_seed(source: Sequence[int], seed: int) -> int:
