@@ -118,7 +118,7 @@ def steps_within(seconds: float, pace: Pace, evaluate_every: float, minutes: flo
         needed = seconds_of(FEW, pace, evaluate_every) / (1 - SPARE) + 60 * minutes - seconds
         raise RecipeError(
             f"train.minutes = {minutes:g} is too short: {minutes - seconds / 60:.1f} have passed, a step takes"
-            f" {pace.step:.2g} s, an evaluation {pace.evaluation:.2g} s and the final scores {pace.scoring:.2g} s, which"
+            f" {pace.step:.2g} s, an evaluation {pace.evaluation:.2g} s, the final scores {pace.scoring:.2g} s: this"
             f" leaves fewer than {FEW} steps",
             where="train.minutes",
             hint=f"use at least train.minutes = {ceil(needed / 6) / 10:g}, a smaller model, or smaller batches",
