@@ -19,7 +19,7 @@ from jumok.serve.libretranslate import _aligned
 from jumok.serve.reading import reading_of
 from jumok.tasks.protocol import NoteCounter, plain
 from jumok.tasks.stored import read_model
-from jumok.tasks.translation.predictor import PLACEHOLDERS, Translator
+from jumok.tasks.translation.predictor import Translator
 from jumok.tasks.translation.repair import repaired
 from jumok.text.placeholders import differences
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -194,8 +194,8 @@ def test_what_is_left_is_noted_with_its_facts(toy, monkeypatch):
     monkeypatch.setattr(translator.engine, "search", written)
     output, counter = translator.predict(["the %s %d"])[0], NoteCounter()
     (note,) = output.notes
-    assert (note.code, note.facts) == (PLACEHOLDERS, {"missing": ["%d"], "extra": ["%s"]})
-    assert plain(output)["notes"] == [{"code": PLACEHOLDERS, "text": note.text, "facts": note.facts}]
+    assert (note.code, note.facts) == ("translation.placeholders", {"missing": ["%d"], "extra": ["%s"]})
+    assert plain(output)["notes"] == [{"code": "translation.placeholders", "text": note.text, "facts": note.facts}]
     counter.add(output)
     counter.add(translator.predict(["the cat"])[0])
     assert counter.told()[0].startswith("1 of 2: ") or counter.told()[0].startswith("2 of 2: ")
