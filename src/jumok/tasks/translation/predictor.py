@@ -30,9 +30,6 @@ from jumok.text.placeholders import Unit, compare, find_units
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
 
-PLACEHOLDERS = "translation.placeholders"
-"""code of the note on an output that has not kept the placeholders of its source"""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TranslateOptions(DecodeConfig):
@@ -308,7 +305,9 @@ class Translator(Predictor[Pair, Translation]):
         if encoded.tokenizers.target.slot_ids and (found := compare(encoded.units, find_units(text))):
             facts = {"missing": found.missing, "extra": found.extra}
             told = "placeholders or markup differ from the source: check the output"
-            notes.append(Note(PLACEHOLDERS, told, facts | ({"reordered": found.order} if found.order else {})))
+            notes.append(
+                Note("translation.placeholders", told, facts | ({"reordered": found.order} if found.order else {}))
+            )
         return notes
 
     def _refuse_too_long(self, *sides: Sequence[int], where: str) -> None:
