@@ -43,7 +43,7 @@ from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.predictor import open_fast, why_not_fast
-from jumok.recipe import Recipe, parse_recipe
+from jumok.recipe import Recipe, recipe_of_run
 from jumok.tasks import task_named
 from jumok.tasks.stored import read_model
 from jumok.train.folder import RunFolder
@@ -259,7 +259,7 @@ def _seconds(predictor: Any, examples: Sequence[Any]) -> float:
 
 def _recipe_of(run: Path) -> Recipe | None:
     stored = RunFolder(run).stored()
-    return None if stored is None else parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
+    return None if stored is None else recipe_of_run(stored["recipe"], run / "recipe.json")
 
 
 def _examples(recipe: Recipe, split: Split, most: int) -> list[Any]:

@@ -16,7 +16,7 @@ from jumok.engines import Done, nobody
 from jumok.errors import CheckpointError, InputError
 from jumok.files import parse_json, verify_folder, write_folder
 from jumok.hub.files import CONFIG, OUTLINE, WEIGHTS, one_of
-from jumok.recipe import Recipe, parse_recipe
+from jumok.recipe import Recipe, recipe_of_run
 from jumok.tasks.stored import read_outline, write_model
 from jumok.tasks.unfinished import final_model
 from jumok.train.folder import RunFolder
@@ -65,7 +65,7 @@ def recipe_of(folder: RunFolder) -> Recipe:
     if stored is None:
         what, hint = "not a run folder: recipe.json is missing", one_of(folder.path)
         raise CheckpointError(what, where=folder.path, hint=hint, code="checkpoint.not_a_run")
-    return parse_recipe(stored["recipe"], where=str(folder.recipe))
+    return recipe_of_run(stored["recipe"], folder.recipe)
 
 
 def _lock(folder: RunFolder) -> None:

@@ -310,6 +310,15 @@ def _choices(tree: dict[str, Any]) -> dict[str, Sequence[str]]:
     return {"train.metric": kind.metrics(config)}
 
 
+def recipe_of_run(tree: dict[str, Any], where: Path) -> Recipe:
+    """The recipe that a run stores in the file `where`; relative data paths are looked for in JUMOK_DATA."""
+    recipe = parse_recipe(tree, where=str(where))
+    try:
+        return _resolve(recipe, where, {})
+    except RecipeError:  # who reads the data will say what is missing
+        return recipe
+
+
 def _kind(tree: dict[str, Any], section: str, default: str) -> Any:
     """The kind of a section in a tree that is not validated yet."""
     found = tree.get(section)

@@ -22,7 +22,7 @@ from jumok.models.build import ModelConfig
 from jumok.models.rnn import RnnConfig
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.models.transformer import TransformerConfig
-from jumok.recipe import DataConfig, Recipe, TaskConfig, load_recipe, parse_recipe, recipe_tree
+from jumok.recipe import DataConfig, Recipe, TaskConfig, load_recipe, parse_recipe, recipe_of_run, recipe_tree
 from jumok.tasks.answering import AnsweringConfig
 from jumok.tasks.choice import ChoiceConfig
 from jumok.tasks.classification import ClassificationConfig
@@ -1191,3 +1191,11 @@ def test_sizes_have_bounds(write: Write, key: str) -> None:
     with pytest.raises(RecipeError) as caught:
         load_recipe(write(MINIMAL), [f"{key}={2**31}"])
     assert (caught.value.code, [one.key for one in caught.value.mistakes]) == ("recipe.value", [key])
+
+
+def test_relative_data_of_a_run_is_found_in_the_data_folder(tmp_path, monkeypatch):
+    (tmp_path / "train.tsv").write_text("a\tb\n", "utf-8")
+    tree = {"data": {"kind": "parallel", "source": "en", "target": "xx", "train": [["train.tsv"]], "dev": []}}
+    assert recipe_of_run(tree, tmp_path / "run/recipe.json").data.train == [["train.tsv"]]
+    monkeypatch.setenv("JUMOK_DATA", str(tmp_path))
+    assert recipe_of_run(tree, tmp_path / "run/recipe.json").data.train == [[str(tmp_path / "train.tsv")]]

@@ -64,7 +64,7 @@ def options(overrides: list[str] | None) -> dict[str, Any]:
 
 
 def run_recipe(run: Path) -> "Recipe":
-    from jumok.recipe import parse_recipe
+    from jumok.recipe import recipe_of_run
     from jumok.train.folder import RunFolder
 
     stored = RunFolder(run).stored()
@@ -72,7 +72,7 @@ def run_recipe(run: Path) -> "Recipe":
         imported = (run / "model" / "config.json").exists()
         what = "an imported model has no recipe" if imported else "not a run folder: recipe.json is missing"
         raise CheckpointError(what, where=run, hint="pass a folder made by `jumok train`", code="checkpoint.not_a_run")
-    return parse_recipe(stored["recipe"], where=str(run / "recipe.json"))
+    return recipe_of_run(stored["recipe"], run / "recipe.json")
 
 
 def run_data(run: Path) -> Any:

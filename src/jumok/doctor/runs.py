@@ -8,7 +8,7 @@ from jumok.doctor.documents import Survey
 from jumok.doctor.vocabulary import read_pieces
 from jumok.errors import CheckpointError, DataError, JumokError
 from jumok.findings import Finding, finding, worst_first
-from jumok.recipe import parse_recipe
+from jumok.recipe import recipe_of_run
 from jumok.tasks import TASKS
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.folder import RunFolder
@@ -20,7 +20,7 @@ def examine_run(run: Path) -> list[Finding] | None:
     folder = RunFolder(run)
     if (stored := folder.stored()) is None:
         return None
-    recipe = parse_recipe(stored["recipe"], where=str(folder.recipe))
+    recipe = recipe_of_run(stored["recipe"], folder.recipe)
     recipe = replace(recipe, train=as_planned(recipe.train, stored))
     if recipe.kind.learns_from_text is None:
         return None
@@ -40,7 +40,7 @@ def ground_of_run(run: Path) -> Ground:
     if stored is None:
         what, hint = "not a run folder: no recipe.json", "pass a folder written by `jumok train`"
         raise CheckpointError(what, where=run, hint=hint, code="checkpoint.no_run")
-    recipe = parse_recipe(stored["recipe"], where=str(folder.recipe))
+    recipe = recipe_of_run(stored["recipe"], folder.recipe)
     if recipe.kind.learns_from_text is None:
         hint = f"pass a run of one of these tasks: {', '.join(task.name for task in TASKS if task.learns_from_text)}"
         raise DataError("the run was not trained on text alone", where=run, hint=hint, code="data.not_text")

@@ -16,7 +16,7 @@ from starlette.responses import Response, StreamingResponse
 
 from jumok.data.corpus import Corpus
 from jumok.errors import JumokError
-from jumok.recipe import parse_recipe
+from jumok.recipe import recipe_of_run
 from jumok.series import refuse_other_test_data
 from jumok.serve.app import Refusal, Route, Server
 from jumok.serve.comparisons import Comparing, command
@@ -107,7 +107,7 @@ def _same_data(run: Run, other: Run, split: str) -> str:
 def _examples(run: Run, other: Run, split: Any, sha256: str) -> list[Any]:
     """The examples, if the data is where the recipe says, and still the same."""
     try:
-        recipe = parse_recipe(run.recipe(), where=run.name)
+        recipe = recipe_of_run(run.recipe(), run.path / "recipe.json")
         corpus = Corpus[Any](recipe.data, split, seed=recipe.seed)
         if not corpus.exists() or corpus.fingerprint() != sha256:
             what = f"the {split} data has changed since the runs were trained"
