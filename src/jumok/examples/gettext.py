@@ -26,6 +26,32 @@ def read_po(path: Path) -> Iterator[Message]:
             yield from _message_pairs(entry.texts("msgid"), entry.texts("msgstr"), f"{path}:{entry.line}")
 
 
+@dataclass(frozen=True, slots=True)
+class PoCounts:
+    """The messages of a PO file, without its header, as `msgfmt --statistics` counts them."""
+
+    translated: int
+    fuzzy: int
+    untranslated: int
+    obsolete: int
+    """commented out: no longer in the program"""
+
+
+def count_po(path: Path) -> PoCounts:
+    """How much of a PO file `read_po` reads: only what is translated."""
+    translated = fuzzy = untranslated = 0
+    for entry in _po_entries(path, "latin-1"):  # which takes any byte
+        if any(entry.texts("msgid")):
+            if not entry.texts("msgstr")[0]:
+                untranslated += 1
+            elif entry.fuzzy:
+                fuzzy += 1
+            else:
+                translated += 1
+    obsolete = sum(bool(_PO_OBSOLETE.match(line)) for line in read_lines(path, charset="latin-1"))
+    return PoCounts(translated, fuzzy, untranslated, obsolete)
+
+
 def po_header(language: str) -> list[str]:
     """Lines of the header entry of a PO file."""
     said = [f"Language: {language}", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8"]
@@ -135,6 +161,9 @@ _PO_NEXT: dict[str, tuple[str, ...]] = {
     # No language has more than six plural forms.
     **{f"msgstr[{n}]": ("msgctxt", "msgid", f"msgstr[{n + 1}]") for n in range(9)},
 }
+
+
+_PO_OBSOLETE = re.compile(r"\s*#~\s*msgid\s*\"")
 
 
 _PO_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
