@@ -13,14 +13,17 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.findings import Finding
 from jumok.recipe import Recipe, recipe_tree
+from jumok.score.confusion import Confusion, by_label, confused
 from jumok.score.significance import Comparison
 from jumok.series import parts_of
 from jumok.show import Cost
+from jumok.tasks.baseline import told_against
 from jumok.train.folder import RunFolder
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
@@ -29,6 +32,8 @@ from jumok.training import Began, Event, Scored, Scoring
 PLAIN_LINE_SECONDS = 10.0
 SHORT_SECONDS = 2.0
 """anything shorter needs no estimate of the time left"""
+WIDE = 8
+"""labels; a matrix of more does not fit a terminal"""
 
 
 class TrainingReport:
@@ -199,7 +204,43 @@ def _plain_progress(console: Console, what: str, total: int) -> Callable[[int], 
     return advance
 
 
-def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
+def print_all_scores(console: Console, results: Mapping[str, dict[str, Any]]) -> None:
+    """Print the scores of several splits, and how they were computed once, for all metrics that share a signature."""
+    metrics: dict[str, dict[str, None]] = {}
+    for split, result in results.items():
+        print_scores(console, split, result, signatures=False)
+        print_classes(console, split, result)
+        for score in result["scores"].values():
+            metrics.setdefault(score["signature"], {})[score["name"]] = None
+    for signature, names in metrics.items():
+        console.print(f"  {', '.join(names)}: {signature}", markup=False, style="dim")
+    console.print()
+
+
+def print_classes(console: Console, split: str, result: Mapping[str, Any]) -> None:
+    """Print the confusion matrix, if it has few labels, and precision and recall of each."""
+    if "confusion" not in result:
+        return
+    found = Confusion(**result["confusion"])
+    wide = len(found.labels) > WIDE
+    columns = [] if wide else found.labels
+    table = Table(title=f"{split}: each class", title_justify="left", box=SIMPLE)
+    for name in ("gold", "n", "precision", "recall", "F1", *(f"as {label}" for label in columns)):
+        table.add_column(Text(name), justify="left" if name == "gold" else "right")
+    of_label = {one.label: one for one in by_label(found)}
+    for label, row in zip(found.labels, found.counts, strict=True):
+        cells = [str(n) for n in row] if not wide else []
+        one = of_label.get(label)
+        shares = [f"{value:.2f}" for value in (one.precision, one.recall, one.f1)] if one else ["", "", ""]
+        if one or not wide:
+            table.add_row(Text(label), str(sum(row)), *shares, *cells)
+    console.print(table)
+    if wide and (often := confused(found)):
+        said = ", ".join(f"{gold} as {said} {n:,}" for gold, said, n in often)
+        console.print(f"  most often confused: {said}", markup=False, style="dim")
+
+
+def print_scores(console: Console, split: str, result: dict[str, Any], *, signatures: bool = True) -> None:
     table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
     for name in ("metric", "score", "95 % interval", "sentences"):
         table.add_column(name, justify="left" if name == "metric" else "right")
@@ -212,14 +253,17 @@ def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
     for name, baseline in result.get("baselines", {}).items():
         found = ", ".join(f"{metric} {value:.2f}" for metric, value in baseline.items())
         console.print(f"  baseline, {name.replace('_', ' ')}: {found}", style="dim")
+    if against := result.get("against_baseline"):
+        console.print(f"  {told_against(against)}", markup=False, style="dim")
     if "calibration_error" in result:
         said = f"{result['calibration_error']:.2f} %"
         if "calibration_error_before" in result:
             said += f", before calibration on dev {result['calibration_error_before']:.2f} %"
         console.print(f"  calibration error: {said}", style="dim")
-    for score in result["scores"].values():
+    for score in result["scores"].values() if signatures else ():
         console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
-    console.print()
+    if signatures:
+        console.print()
 
 
 def print_short_scores(console: Console, out: Path) -> None:

@@ -24,6 +24,7 @@ from jumok.examples.length import characters
 from jumok.findings import Finding
 from jumok.models.head import Head
 from jumok.score.significance import Comparison, Metrics
+from jumok.tasks.baseline import Baselines, beside
 from jumok.tasks.checks import Checks
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -201,14 +202,24 @@ class Predictor(ABC, Generic[Example, Output]):
         """Scores without intervals, for evaluation on dev during training."""
         return self.measure(examples).metrics.values()
 
+    def baselines(self, train: Iterable[Example]) -> Baselines:
+        """Simple baselines, learned from the data alone, which is read once or twice; none by default."""
+        return lambda examples: {}
+
     def score(
-        self, examples: Sequence[Example], *, done: Done = nobody, **options: Any
+        self, examples: Sequence[Example], *, done: Done = nobody, baselines: Baselines | None = None, **options: Any
     ) -> tuple[dict[str, Any], list[str]]:
-        """Score labelled examples; returns an entry of scores.json and the lines of the outputs."""
+        """Score labelled examples; returns an entry of scores.json and the lines of the outputs.
+
+        With `baselines`, also their scores, and a paired test against the best of them.
+        """
         self.wanted(options)
         measured = self.measure(examples, done=done, **options)
         scores = {score.name: score.plain() for score in measured.metrics.scores()}
-        return {"sentences": len(examples), "scores": scores, **measured.more}, measured.outputs
+        more = beside(measured.metrics, baselines(examples)) if baselines else {}
+        if "baselines" in measured.more and more:
+            more["baselines"] = {**measured.more["baselines"], **more["baselines"]}
+        return {"sentences": len(examples), "scores": scores, **measured.more, **more}, measured.outputs
 
     def compare(
         self, other: Any, examples: Sequence[Example], *, done: Done = nobody, **options: Any

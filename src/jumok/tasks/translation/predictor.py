@@ -3,7 +3,7 @@
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -21,8 +21,10 @@ from jumok.engines import Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.baselines import learn_baselines
 from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
@@ -206,6 +208,9 @@ class Translator(Predictor[Pair, Translation]):
         by_length = bleu_by_length(metrics, sources, lowercase=self.facts.lowercase)
         more: dict[str, Any] = {"bleu_by_source_words": [score.plain() for score in by_length.scores()]}
         return Measured(metrics, outputs, more | ({"notes": notes.told()} if notes.told() else {}))
+
+    def baselines(self, train: Iterable[Pair]) -> Baselines:
+        return learn_baselines(train, partial(translation_metrics, target_language=self.target))
 
     def require_comparable(self, other: "Translator", examples: Sequence[Pair]) -> None:
         if (self.source, self.target) != (other.source, other.target):
