@@ -34,13 +34,17 @@ def some_of(train: Iterable[Example]) -> Iterator[Example]:
     return islice(train, MOST)
 
 
-def beside(model: Metrics, baselines: Mapping[str, Metrics]) -> dict[str, Any]:
-    """The values of baselines, and the model against the best of them: two entries of a split in scores.json."""
+def beside(model: Metrics, baselines: Mapping[str, Metrics], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values of baselines, and the model against the best of them: two entries of a split in scores.json.
+
+    `known` is what the entry has already, such as baselines that nothing is learned for.
+    """
     shared = {name: found.only(model.names) for name, found in baselines.items()}
     shared = {name: found for name, found in shared.items() if found.names}
     if not shared:
         return {}
-    entry: dict[str, Any] = {"baselines": {name: found.values() for name, found in shared.items()}}
+    values_of = {name: found.values() for name, found in shared.items()}
+    entry: dict[str, Any] = {"baselines": {**(known or {}).get("baselines", {}), **values_of}}
     metric = next(iter(shared.values())).names[0]
     sign = -1 if metric in LOWER_IS_BETTER else 1
     values = {name: sign * found.values(metric)[metric] for name, found in shared.items() if metric in found.names}

@@ -1,8 +1,7 @@
 """The interface of tasks and predictors.
 
-A `TaskKind` is a task's entry in the table `TASKS`: the data and models that fit it, and access to its modules. A
-`Predictor` turns examples into outputs. An example that cannot be answered gives a `Failure` instead of an output; a
-`Note` on an output reports, for example, that the text was truncated.
+A `TaskKind` is a task's entry in the table `TASKS`. A `Predictor` turns examples into outputs; an example that cannot be
+answered gives a `Failure` instead, and a `Note` on an output reports, for example, that the text was truncated.
 """
 
 from abc import ABC, abstractmethod
@@ -203,22 +202,17 @@ class Predictor(ABC, Generic[Example, Output]):
         return self.measure(examples).metrics.values()
 
     def baselines(self, train: Iterable[Example]) -> Baselines:
-        """Simple baselines, learned from the data alone, which is read once or twice; none by default."""
+        """Simple baselines, learned from the data alone; none by default."""
         return lambda examples: {}
 
     def score(
         self, examples: Sequence[Example], *, done: Done = nobody, baselines: Baselines | None = None, **options: Any
     ) -> tuple[dict[str, Any], list[str]]:
-        """Score labelled examples; returns an entry of scores.json and the lines of the outputs.
-
-        With `baselines`, also their scores, and a paired test against the best of them.
-        """
+        """Score labelled examples, beside baselines if given: an entry of scores.json, and the output lines."""
         self.wanted(options)
         measured = self.measure(examples, done=done, **options)
         scores = {score.name: score.plain() for score in measured.metrics.scores()}
-        more = beside(measured.metrics, baselines(examples)) if baselines else {}
-        if "baselines" in measured.more and more:
-            more["baselines"] = {**measured.more["baselines"], **more["baselines"]}
+        more = beside(measured.metrics, baselines(examples), measured.more) if baselines else {}
         return {"sentences": len(examples), "scores": scores, **measured.more, **more}, measured.outputs
 
     def compare(
@@ -313,11 +307,9 @@ def plain(value: Any) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return {key: rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list | dict):
+        return [*map(rounded, value)] if isinstance(value, list) else {k: rounded(v) for k, v in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 class TaskKind(ABC):
