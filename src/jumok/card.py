@@ -5,6 +5,7 @@ from typing import Any
 
 from jumok.hub.folder import ModelFolder
 from jumok.recipe import Recipe, recipe_tree
+from jumok.tasks.baseline import told_against
 from jumok.tasks.stored import obstacle
 
 NAMES = {
@@ -52,6 +53,7 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any], *, en
             "|---|---|--:|--:|--:|---|",
             *rows,
             "",
+            *beside_baselines(scores),
             f"Engine: {engine}.",
             "",
             "## Recipe",
@@ -61,3 +63,22 @@ def model_card(recipe: Recipe, model: ModelFolder, scores: dict[str, Any], *, en
             "",
         ]
     )
+
+
+def beside_baselines(scores: dict[str, Any]) -> list[str]:
+    """A table of the baselines by their metrics, and the model against the best of them."""
+    rows = [
+        f"| {split} | {name.replace('_', ' ')} | {', '.join(f'{what} {value:.2f}' for what, value in found.items())} |"
+        for split, result in scores.items()
+        for name, found in result.get("baselines", {}).items()
+    ]
+    told = [
+        f"On {split} the model is {told_against(result['against_baseline'])}."
+        for split, result in scores.items()
+        if "against_baseline" in result
+    ]
+    test = next((r["against_baseline"]["test"] for r in scores.values() if "against_baseline" in r), "")
+    if not rows:
+        return []
+    said = [" ".join(told), "", f"Paired test: {test}.", ""] if told else []
+    return ["Baselines on the same examples:", "", "| split | baseline | scores |", "|---|---|---|", *rows, "", *said]

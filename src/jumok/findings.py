@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from itertools import zip_longest
 from typing import Any, Literal
 
 from jumok.text.normalise import compose
@@ -31,7 +32,8 @@ class Finding:
     examples: list[str]
     """up to five: "file:line  source ||| target", long texts shortened"""
     facts: Mapping[str, Any] = field(default_factory=dict)
-    """what its message fills in, for whoever words it anew, as the page does in Korean; of findings on a curve only"""
+    """what its message fills in, for whoever words it anew, as the page does in Korean; of findings on a curve, and of
+    those that name a split, which can be told together"""
 
 
 @dataclass(slots=True)
@@ -60,9 +62,39 @@ def judge(
     weight = share if weight is None else weight
     code, warning_from, error_from, what, advice = rule
     severity: Severity = "error" if weight >= error_from else "warning" if weight >= warning_from else "note"
+    what, advice = what.format(**facts), advice.format(**facts)
+    message = f"{begin}{what}: {_of_all(tally.count, n)}. {advice}."
+    split = begin.removesuffix(": ")
+    more = {"split": split, "what": what, "advice": advice, "n": n} if split else {}
+    return [finding(code, severity, tally.count, n, message, tally.examples, more)]
+
+
+def told_once(findings: Sequence[Finding]) -> list[Finding]:
+    """The findings, those that differ only in their split as one, which is as severe as the worst."""
+    told: dict[Any, list[Finding]] = {}
+    for number, found in enumerate(findings):
+        same = (found.code, found.facts["what"], found.facts["advice"]) if "split" in found.facts else number
+        told.setdefault(same, []).append(found)
+    return worst_first([_together(some) if len(some) > 1 else some[0] for some in told.values()])
+
+
+def _together(findings: Sequence[Finding]) -> Finding:
+    order = {"train": 0, "dev": 1, "test": 2}
+    findings = sorted(findings, key=lambda found: order.get(found.facts["split"], 3))
+    first = worst_first([*findings])[0]
+    numbers = {found.facts["split"]: (found.count, found.facts["n"]) for found in findings}
+    counts = ", ".join(f"{split} {_of_all(*both)}" for split, both in numbers.items())
+    what, advice = first.facts["what"], first.facts["advice"]
+    count, n = (sum(both) for both in zip(*numbers.values(), strict=True))
+    # A few places of each split, rather than five of the first.
+    shown = [one for each in zip_longest(*(found.examples for found in findings)) for one in each if one is not None]
+    return finding(first.code, first.severity, count, n, f"{what}: {counts}. {advice}.", shown[:5])
+
+
+def _of_all(count: int, n: int) -> str:
+    share = count / n
     percent = "below 0.1 %" if share < 0.001 else f"{100 * share:.1f} %"
-    message = f"{begin}{what.format(**facts)}: {tally.count:,} of {n:,} ({percent}). {advice.format(**facts)}."
-    return [finding(code, severity, tally.count, n, message, tally.examples)]
+    return f"{count:,} of {n:,} ({percent})"
 
 
 def finding(

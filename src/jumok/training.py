@@ -217,15 +217,15 @@ def finish(run: Run, done: Done = nobody, *, ended: bool = False) -> Iterator[Ev
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
         predictor = _listening(load(run.folder.path, max_characters=sys.maxsize, engine="torch"), done)
     before, scores = run.before(done), dict[str, Any]()
+    train = Corpus[Any](run.recipe.data, "train", seed=run.recipe.seed)
+    baselines = predictor.baselines(_Polled(train, done))
     for split, examples in held_out.items():
         if not examples:
             continue
         yield Scoring(split, len(examples))
-        scores[split] = predictor.score(examples, done=done)[0]
+        scores[split] = predictor.score(examples, done=done, baselines=baselines)[0]
         if before is not None:
             scores[split]["before"] = before.score(examples)[0]
-        if baselines := run.task.baseline_scores(examples):
-            scores[split]["baselines"] = baselines
         if split in sha256:
             scores[split]["data"] = {"sha256": sha256[split], "as_trained": True}
         yield Scored(split, scores[split])
@@ -233,6 +233,20 @@ def finish(run: Run, done: Done = nobody, *, ended: bool = False) -> Iterator[Ev
     card = model_card(run.recipe, model, scores, engine=build_after(run.folder.path, done))
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
     run.folder.finish({**(run.folder.stored() or {}), "scored": run.folder.checkpoints.steps()[-1]}, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class _Polled:
+    """A corpus, read with a call of `done` now and then, so that training may be stopped meanwhile."""
+
+    corpus: Corpus[Any]
+    done: Done
+
+    def __iter__(self) -> Iterator[Any]:
+        for number, example in enumerate(self.corpus):
+            if number % 1000 == 0:
+                self.done(0)
+            yield example
 
 
 def _listening(predictor: Any, done: Done) -> Any:

@@ -215,13 +215,18 @@ def test_the_scores_of_a_run_are_those_of_its_predictor(runs, task, held_out):
     result, outputs = runs(task).predictor.score(examples)
     stored = json.loads((runs(task).folder / "scores.json").read_text())
     assert stored.keys() == {"dev", "test"}
-    others, data = stored["test"].pop("baselines", None), stored["test"].pop("data")
+    others, data = stored["test"].pop("baselines"), stored["test"].pop("data")
+    against = stored["test"].pop("against_baseline")
     assert data == {
         "sha256": json.loads((runs(task).folder / "recipe.json").read_text())["data"]["test"],
         "as_trained": True,
     }
     result.pop("baselines", None)
-    assert (others is not None) == (PREDICTORS[task] in (Classifier, Relater, Chooser, Encoder))
+    metric = against["metric"]
+    assert others[against["baseline"]][metric] == pytest.approx(against["a"], abs=1e-4)
+    assert stored["test"]["scores"][metric]["value"] == pytest.approx(against["b"], abs=1e-3)
+    assert against["low"] <= against["difference"] <= against["high"]
+    assert 0 < against["p_value"] <= 1
     assert stored["test"] == json.loads(json.dumps(result))
     assert result["sentences"] == len(examples) == (60 if task != "pretraining" else 146)
     for name, score in result["scores"].items():

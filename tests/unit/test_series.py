@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from jumok.cli import app, main
 from jumok.cli.arguments import splits, stored_beside
-from jumok.cli.report import print_scores, print_short_scores
+from jumok.cli.scores import print_scores, print_short_scores
 from jumok.errors import CheckpointError, DataError, InputError
 from jumok.examples.labelled import LabelledData
 from jumok.predictor import load

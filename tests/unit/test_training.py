@@ -217,7 +217,7 @@ def test_a_folder_that_is_removed_at_the_end_is_not_written_anew(
     if when == "before it is written":
         monkeypatch.setattr("jumok.training.is_finished", removed)
     else:
-        monkeypatch.setattr("jumok.tasks.translation.task.TranslationTask.baseline_scores", removed)
+        monkeypatch.setattr("jumok.tasks.translation.predictor.Translator.baselines", removed)
     with pytest.raises(RunError) as caught:
         again(tmp_path / "run")
     assert caught.value.code == "run.folder_gone"

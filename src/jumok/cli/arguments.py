@@ -170,3 +170,13 @@ def stored_beside(run: Path, split: str) -> dict[str, Any]:
     return {
         key: found for key, found in RunFolder(run).results().get(split, {}).items() if key in ("baselines", "before")
     }
+
+
+def still_against(run: Path, split: str, result: dict[str, Any]) -> dict[str, Any]:
+    """The stored comparison with the best baseline, if it is of these scores."""
+    from jumok.train.folder import RunFolder
+
+    stored = RunFolder(run).results().get(split, {}).get("against_baseline")
+    score = result["scores"].get(stored["metric"]) if stored else None
+    same = score is not None and stored is not None and abs(score["value"] - stored["b"]) < 0.01
+    return {"against_baseline": stored} if same else {}

@@ -25,7 +25,8 @@ def compare(
     as_json: AsJson = False,
 ) -> None:
     """Is the second run better than the first? Paired tests on the same sentences."""
-    from jumok.cli.report import print_comparisons, print_which_model, progress_bar
+    from jumok.cli.report import progress_bar
+    from jumok.cli.scores import print_comparisons, print_which_model
     from jumok.predictor import load
     from jumok.series import refuse_other_test_data
 

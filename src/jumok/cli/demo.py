@@ -50,7 +50,8 @@ def demo(
 
 
 def _train(out: Path) -> None:
-    from jumok.cli.report import print_samples, print_scores
+    from jumok.cli.report import print_samples
+    from jumok.cli.scores import print_scores
     from jumok.predictor import load
     from jumok.shipped import shipped_recipe
     from jumok.train.folder import RunFolder

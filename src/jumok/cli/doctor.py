@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from jumok.cli import completion
-from jumok.cli.arguments import AsJson, Overrides, print_json, splits, stored_beside, talk
+from jumok.cli.arguments import AsJson, Overrides, print_json, splits, still_against, stored_beside, talk
 from jumok.errors import InputError
 from jumok.shipped import find_recipe, shipped_names
 
@@ -64,7 +64,8 @@ def _two_columns(columns: str | None) -> tuple[str, str] | None:
 def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
     """Findings on the training curve of a pre-training run (GPT and ELMo included), or on a run's outputs."""
     from jumok.cli.report import progress_bar
-    from jumok.doctor import Finding, examined, worst_first
+    from jumok.cli.scores import print_classes
+    from jumok.doctor import Finding, examined, told_once
     from jumok.doctor.runs import examine_run
     from jumok.predictor import load
 
@@ -77,5 +78,9 @@ def _examined_run(run: Path, *, quiet: bool) -> "list[Finding]":
         examples = held_out.examples
         with progress_bar(talk, f"decoding {split}", len(examples), quiet=quiet) as done:
             result, outputs = predictor.score(examples, done=done)
-        findings += examined(predictor, examples, outputs, result | stored_beside(run, split), split)
-    return worst_first(findings)
+        result |= stored_beside(run, split)
+        result |= still_against(run, split, result)
+        findings += examined(predictor, examples, outputs, result, split)
+        if not quiet:
+            print_classes(Console(soft_wrap=True), split, result)
+    return told_once(findings)

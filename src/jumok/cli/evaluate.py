@@ -16,6 +16,7 @@ from jumok.cli.arguments import (
     options,
     print_json,
     splits,
+    still_against,
     stored_beside,
     talk,
 )
@@ -30,8 +31,9 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Score a run on its dev and test data, with intervals and signatures."""
-    from jumok.cli.report import print_findings, print_scores, print_which_model, progress_bar
-    from jumok.doctor import examined
+    from jumok.cli.report import print_findings, progress_bar
+    from jumok.cli.scores import print_all_scores, print_which_model
+    from jumok.doctor import examined, told_once
     from jumok.predictor import load
     from jumok.series import refuse_other_test_data
 
@@ -52,11 +54,13 @@ def evaluate(
             results[split] |= stored_beside(run, split)
         for note in results[split].get("notes", []):
             talk.print(f"note: {note}")
-        findings[split] = examined(predictor, examples, outputs, results[split])
+        if held_out.as_trained and not (asked or ensemble):
+            results[split] |= still_against(run, split, results[split])
+        findings[split] = examined(predictor, examples, outputs, results[split], "" if as_json else split)
         results[split]["findings"] = [asdict(finding) for finding in findings[split]]
     if as_json:
         print_json({"run": str(run), "splits": results})
         return
-    for split, result in results.items():
-        print_scores(Console(soft_wrap=True), split, result)
-        print_findings(Console(soft_wrap=True), findings[split])
+    console = Console(soft_wrap=True)
+    print_all_scores(console, results)
+    print_findings(console, told_once([finding for found in findings.values() for finding in found]))

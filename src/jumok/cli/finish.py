@@ -8,7 +8,8 @@ from jumok.cli.train import exit_code, interruptible
 
 def finish(run: RunArgument) -> None:
     """Make the model of an unfinished run from its checkpoints, and score it. Training can be resumed all the same."""
-    from jumok.cli.report import TrainingReport, print_short_scores
+    from jumok.cli.report import TrainingReport
+    from jumok.cli.scores import print_short_scores
     from jumok.finishing import finish_now, recipe_of
     from jumok.train.folder import RunFolder
     from jumok.train.loop import Finished

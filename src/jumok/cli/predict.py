@@ -127,7 +127,8 @@ def _print(
     as_json: bool,
 ) -> int:
     """Print outputs as they arrive, failures and notes to stderr; return the number of failures."""
-    from jumok.tasks.protocol import Failure, NoteCounter, plain
+    from jumok.tasks.notes import NoteCounter
+    from jumok.tasks.protocol import Failure, plain
 
     if table and not predictor.table_columns:
         what = f"{predictor.kind} has no rows for a table"

@@ -13,14 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from jumok.cli.scores import print_scores
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.findings import Finding
 from jumok.recipe import Recipe
-from jumok.score.significance import Comparison
-from jumok.series import parts_of
 from jumok.show import Cost, Time
-from jumok.train.folder import RunFolder
 from jumok.train.length import Extended, Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
@@ -29,6 +27,8 @@ from jumok.training import Began, Event, Scored, Scoring
 PLAIN_LINE_SECONDS = 10.0
 SHORT_SECONDS = 2.0
 """anything shorter needs no estimate of the time left"""
+WIDE = 8
+"""labels; a matrix of more does not fit a terminal"""
 
 
 class TrainingReport:
@@ -228,103 +228,6 @@ def _plain_progress(console: Console, what: str, total: int) -> Callable[[int], 
             console.print(f"{what}: {done:,}/{total:,}  {left} left")
 
     return advance
-
-
-def print_scores(console: Console, split: str, result: dict[str, Any]) -> None:
-    table = Table(title=f"{split}: {result['sentences']} sentences", title_justify="left", box=SIMPLE)
-    for name in ("metric", "score", "95 % interval", "sentences"):
-        table.add_column(name, justify="left" if name == "metric" else "right")
-    for score in [*result["scores"].values(), *result.get("bleu_by_source_words", [])]:
-        interval = f"{score['low']:.2f} – {score['high']:.2f}"
-        table.add_row(score["name"], _value(score), interval, _mean_of(score) or str(score["n"]))
-    console.print(table)
-    if "before" in result:
-        _print_before_and_after(console, split, result)
-    for name, baseline in result.get("baselines", {}).items():
-        found = ", ".join(f"{metric} {value:.2f}" for metric, value in baseline.items())
-        console.print(f"  baseline, {name.replace('_', ' ')}: {found}", style="dim")
-    if "calibration_error" in result:
-        said = f"{result['calibration_error']:.2f} %"
-        if "calibration_error_before" in result:
-            said += f", before calibration on dev {result['calibration_error_before']:.2f} %"
-        console.print(f"  calibration error: {said}", style="dim")
-    for score in result["scores"].values():
-        console.print(f"  {score['name']}: {score['signature']}", markup=False, style="dim")
-    console.print()
-
-
-def print_short_scores(console: Console, out: Path) -> None:
-    """Print a line per split: the score that chose the model, or the first one, what it averages, and its baselines."""
-    stored = RunFolder(out).stored()
-    chosen_by = stored["recipe"]["train"]["metric"] if stored else None
-    for split, result in RunFolder(out).results().items():
-        name = chosen_by if chosen_by in result["scores"] else next(iter(result["scores"]), None)
-        if name is None:
-            continue
-        score = result["scores"][name]
-        said = [f"{name} {_value(score)} ({score['low']:.2f} – {score['high']:.2f})"]
-        said += filter(None, [_mean_of(score)])
-        against = {what: found[name] for what, found in result.get("baselines", {}).items() if name in found}
-        said += [f"{what.replace('_', ' ')} {value:.2f}" for what, value in against.items()]
-        console.print(f"{split}: {', '.join(said)}", markup=False)
-        if "before" in result:
-            _print_before_and_after(console, split, result)
-
-
-def print_which_model(console: Console, run: Path) -> None:
-    """Point out that the scores of a series are means, but its model comes from a single training run."""
-    if parts := parts_of(run):
-        said = f"{run} has the best model on dev of {len(parts)} training runs, and only that one is scored here"
-        console.print(
-            f"note: {said}; the means of {parts[0]} to {parts[-1]} are in {run / 'scores.json'}", markup=False
-        )
-
-
-def _value(score: dict[str, Any]) -> str:
-    """The value, with its standard deviation if it is a mean over several training runs."""
-    return f"{score['value']:.2f}" + (f" ± {score['deviation']:.2f}" if "deviation" in score else "")
-
-
-def _mean_of(score: dict[str, Any]) -> str:
-    """E.g. "mean of 3 folds", from the start of the signature; empty for a single training run."""
-    return score["signature"].split(",")[0] if "deviation" in score else ""
-
-
-def _print_before_and_after(console: Console, split: str, result: dict[str, Any]) -> None:
-    table = Table(title=f"{split}, before and after", title_justify="left", box=SIMPLE)
-    for name in ("metric", "before", "95 % interval", "after", "95 % interval"):
-        table.add_column(name, justify="left" if name == "metric" else "right")
-    both = result["before"], result
-    for name in result["scores"]:
-        row = [(score["value"], score["low"], score["high"]) for score in (found["scores"][name] for found in both)]
-        table.add_row(name, *(cell for value, low, high in row for cell in (f"{value:.2f}", f"{low:.2f} – {high:.2f}")))
-    before, after = (found["pieces_per_word"] for found in both)
-    table.add_row("pieces_per_word", f"{before:.3f}", "", f"{after:.3f}", "")
-    console.print(table)
-    if before != after:
-        console.print("  the vocabulary has grown: the scores before and after are over different tokens")
-
-
-def print_comparisons(
-    console: Console, split: str, comparisons: Sequence[Comparison], *, first: Path, second: Path
-) -> None:
-    # Narrow gaps, so that the widest numbers fit into 80 columns.
-    table = Table(title_justify="left", box=SIMPLE, show_edge=False, padding=(0, 1, 0, 0))
-    table.title = f"{split}: {comparisons[0].n} sentences"
-    for name in ("metric", "first", "second", "difference", "95 % interval", "p"):
-        table.add_column(name, justify="left" if name == "metric" else "right")
-    for c in comparisons:
-        interval = f"{c.low:+.2f} – {c.high:+.2f}"
-        numbers = (f"{c.a:.2f}", f"{c.b:.2f}", f"{c.difference:+.2f}", interval, f"{c.p_value:.4f}")
-        table.add_row(c.metric, *numbers)
-    console.print(table)
-    metrics_by_test: dict[str, list[str]] = {}
-    for c in comparisons:
-        metrics_by_test.setdefault(c.test, []).append(c.metric)
-    tests = [f"{', '.join(metrics)}: {test}" for test, metrics in metrics_by_test.items()]
-    for line in (f"first: {first}", f"second: {second}", "difference: second - first", *tests):
-        console.print(f"  {line}", markup=False, style="dim")
-    console.print()
 
 
 def print_findings(console: Console, findings: Sequence[Finding], *, all_well: str = "") -> None:

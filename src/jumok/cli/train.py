@@ -37,7 +37,8 @@ def run_name(recipe: Path) -> str:
 
 def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> None:
     from jumok import training
-    from jumok.cli.report import TrainingReport, print_short_scores
+    from jumok.cli.report import TrainingReport
+    from jumok.cli.scores import print_short_scores
     from jumok.recipe import load_recipe
     from jumok.train.loop import Finished
 

@@ -3,17 +3,19 @@
 The rules of a task are in its checks.py; this package runs them and adds the rules that apply to any text.
 """
 
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from jumok.doctor.baselines import below_baselines
 from jumok.doctor.documents import examine_documents
 from jumok.doctor.faults import Faults, examine_bytes
 from jumok.doctor.texts import examine_texts
 from jumok.errors import DataError, InputError, Wrong
 from jumok.examples import SPLITS
 from jumok.examples.guess import guess_data
-from jumok.findings import Finding, finding, worst_first
+from jumok.findings import Finding, finding, told_once, worst_first
 from jumok.tasks import TASKS, task_named
 from jumok.tasks.checks import Checks, DocumentChecks, TextChecks
 
@@ -27,11 +29,14 @@ __all__ = [
     "examine_texts",
     "examined",
     "refuse_a_mixture",
+    "told_once",
     "worst_first",
 ]
 
 _NOT_ALIGNED = (".tsv", ".conll", ".iob", ".iob2", ".bio", ".jsonl", ".json", ".csv", ".po", ".mo", ".tmx")
 """suffixes of files that are never one side of a line-aligned pair"""
+
+_NO_DATA = ("data.unreadable", "data.encoding", "data.empty", "data.misaligned", "data.offsets", "data.answer_offsets")
 
 
 def examine_data(
@@ -63,7 +68,13 @@ def examine_data(
             findings = _examine_documents(checks, seed, recipe)
         case _:
             findings = checks.examine(seed=seed)
-    return worst_first([*findings, *notes])
+    # The vocabulary does not matter until training can read the data.
+    if recipe and not any(found.code in _NO_DATA and found.severity == "error" for found in findings):
+        from jumok.doctor.pieces import examine_pieces  # deferred, because it needs torch
+
+        features = tomllib.loads(what[0].read_text("utf-8")).get("features")
+        findings = [*findings, *examine_pieces(recipe, checks, features)]
+    return told_once([*findings, *notes])
 
 
 def _guessed(
@@ -134,4 +145,5 @@ def examined(
     predictor: Any, examples: Sequence[Any], outputs: Sequence[str], result: dict[str, Any], split: str = ""
 ) -> list[Finding]:
     """Examine the outputs of a predictor, and their scores compared with baselines."""
-    return task_named(predictor.kind).examine_outputs(predictor, examples, outputs, result, split)
+    found = task_named(predictor.kind).examine_outputs(predictor, examples, outputs, result, split)
+    return worst_first([*below_baselines(result, f"{split}: " if split else ""), *found])

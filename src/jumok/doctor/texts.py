@@ -25,7 +25,7 @@ from jumok.findings import (
     worst_first,
 )
 from jumok.tasks.checks import TextChecks, View
-from jumok.text.language import WORD, Language
+from jumok.text.language import WORD, Language, mixed_word
 
 # fmt: off
 _RULES: dict[str, Rule] = {
@@ -43,6 +43,8 @@ _RULES: dict[str, Rule] = {
         " by mistake: split them. data.long_texts decides how texts of more than data.max_len tokens are read"),
     "wrong_language": ("data.wrong_language", 0.05, 0.5, "{things} that do not look like {language}", "A model learns"
         " little from them: remove them, unless they are intended"),
+    "mixed": ("data.mixed_scripts", 0.005, inf, "{things} with a word of letters from two scripts that look alike",
+        "Programs see other words than readers do: replace the letters of the foreign script"),
     "same": ("data.overlap", 0.005, 0.05, "{split} {things} that are also in {earlier}", "Scores on {split} will reward"
         " memorisation: remove these {things} from {earlier}"),
     "same_short": ("data.overlap", 0.2, 0.5, "short {split} {things} that are also in {earlier}", "A few may recur by"
@@ -140,6 +142,8 @@ class _Split:
             self._found("decomposed", example.where, view)
         if any("\ufffd" in part for part in parts):
             self._found("damaged", example.where, view)
+        if any(map(mixed_word, parts)):
+            self._found("mixed", example.where, view)
         if not all(parts):
             self._found("empty", example.where, view)
             return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jumok.errors import DataError
-from jumok.text.lines import max_line, numbered_whole_lines, opened, undecodable
+from jumok.text.lines import max_line, numbered_whole_lines, opened, read_lines, undecodable
 
 Message = tuple[str, str, str]
 """a text, its translation, and their location"""
@@ -26,6 +26,32 @@ def po_charset(path: Path) -> str:
     # It may itself use the charset that it declares only at its end, so it is read as latin-1, which takes any byte.
     header = next(po_entries(path, "latin-1"), None)
     return _header_charset(header.texts("msgstr")[0], path) if header and header.is_header else "utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class PoCounts:
+    """The messages of a PO file, without its header, as `msgfmt --statistics` counts them."""
+
+    translated: int
+    fuzzy: int
+    untranslated: int
+    obsolete: int
+    """commented out: no longer in the program"""
+
+
+def count_po(path: Path) -> PoCounts:
+    """How much of a PO file `read_po` reads: only what is translated."""
+    translated = fuzzy = untranslated = 0
+    for entry in po_entries(path, "latin-1"):  # which takes any byte
+        if any(entry.texts("msgid")):
+            if not entry.texts("msgstr")[0]:
+                untranslated += 1
+            elif entry.fuzzy:
+                fuzzy += 1
+            else:
+                translated += 1
+    obsolete = sum(bool(_PO_OBSOLETE.match(line)) for line in read_lines(path, charset="latin-1"))
+    return PoCounts(translated, fuzzy, untranslated, obsolete)
 
 
 def po_header(language: str) -> list[str]:
@@ -147,6 +173,9 @@ _PO_NEXT: dict[str, tuple[str, ...]] = {
     # No language has more than six plural forms.
     **{f"msgstr[{n}]": ("msgctxt", "msgid", f"msgstr[{n + 1}]") for n in range(9)},
 }
+
+
+_PO_OBSOLETE = re.compile(r"\s*#~\s*msgid\s*\"")
 
 
 PO_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')

@@ -22,6 +22,44 @@ class Confusion:
     """a row for each gold label, a column for each predicted one"""
 
 
+@dataclass(frozen=True, slots=True)
+class OfLabel:
+    """How well one label is found."""
+
+    label: str
+    precision: float
+    """per cent of what was predicted as it"""
+    recall: float
+    """per cent of what is it"""
+    f1: float
+    gold: int
+    """how many are it"""
+    predicted: int
+    """how many were predicted as it"""
+
+
+def by_label(found: Confusion) -> list[OfLabel]:
+    """Precision and recall of each label, 0 where there is nothing to divide by; not of `O`, which is no label."""
+    counts = np.array(found.counts)
+    rights, golds, saids = np.diag(counts).tolist(), counts.sum(axis=1).tolist(), counts.sum(axis=0).tolist()
+    rows: list[OfLabel] = []
+    for label, right, gold, said in zip(found.labels, rights, golds, saids, strict=True):
+        shares = (100 * right / max(said, 1), 100 * right / max(gold, 1), 200 * right / max(gold + said, 1))
+        rows += [OfLabel(label, *shares, gold, said)] if label != NO_ENTITY else []
+    return rows
+
+
+def confused(found: Confusion, most: int = 5) -> list[tuple[str, str, int]]:
+    """The most frequent confusions: gold label, predicted label, count."""
+    pairs = [
+        (gold, said, n)
+        for gold, row in zip(found.labels, found.counts, strict=True)
+        for said, n in zip(found.labels, row, strict=True)
+        if n and gold != said
+    ]
+    return sorted(pairs, key=lambda pair: -pair[2])[:most]
+
+
 def confusion(predicted: Sequence[int], gold: Sequence[int], *, labels: Sequence[str]) -> Confusion:
     """Count the pairs of gold and predicted label; both are numbers of `labels`."""
     require_pairs(predicted, gold, of="labels")

@@ -1,41 +1,100 @@
-"""Baselines to compare a score with: the most frequent label, or the mean of numbers, and a bag of words.
+"""Baselines to compare a score with, which depend on the data alone and not on a run or its vocabulary.
 
-The bag of words is multinomial naive Bayes over tokens and bigrams, each counted once per text (Wang & Manning 2012,
-"Baselines and Bigrams"): it learns in one pass over the training data and is hard to beat on short texts. A number is
-predicted from the mean deviation of training texts with the same tokens. A pair is read as one text; another baseline
-uses only the share of tokens that its two texts have in common.
+The most frequent label, or the mean of numbers, and a bag of words (text/bag.py). The bag of words is multinomial naive
+Bayes over words and bigrams, each counted once per text (Wang & Manning 2012, "Baselines and Bigrams"): it learns in
+one pass over the training data and is hard to beat on short texts. A number is predicted from the mean deviation of
+training texts with the same words. A pair is read as one text; another baseline uses only the share of words that its
+two texts have in common. The best of them is compared with the model in a paired test.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, TypeVar
 
 import numpy as np
 
+from jumok.score.significance import Metrics
 from jumok.tasks.targets import Array, Numbers, Several, Targets
+from jumok.text.bag import BUCKETS
 
-BUCKETS = 1 << 18
 PARTS = 10  # groups of training pairs, by what they have in common
-_PAIR = 1_000_003  # a prime, so that few bigrams share a bucket
+MOST = 200_000
+"""training examples that baselines learn from, the first ones: more hardly change them"""
+LOWER_IS_BETTER = frozenset({"perplexity", "word_perplexity", "bits_per_byte", "masked_loss", "mean_absolute_error"})
 _AT_ONCE = 1 << 22
+Example = TypeVar("Example")
+Baselines = Callable[[Sequence[Any]], dict[str, Metrics]]
+"""the metrics of each baseline on labelled examples, the metric that they are compared in first"""
+Decisions = Callable[[Sequence[Array]], dict[str, Array]]
+"""the decisions of each baseline on texts, given as their features"""
 
 
-def baselines(
-    targets: Targets, train: Iterable[tuple[Iterable[int], Iterable[int]]], rows: Sequence[Sequence[Sequence[int]]]
-) -> dict[str, Array]:
-    """Decisions of each baseline, trained on (ids of a text, its labels), on texts in windows of ids."""
-    texts = (np.unique(np.concatenate([features(row) for row in windows])) for windows in rows)
+def some_of(train: Iterable[Example]) -> Iterator[Example]:
+    return islice(train, MOST)
+
+
+def beside(model: Metrics, baselines: Mapping[str, Metrics], known: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The values of baselines, and the model against the best of them: two entries of a split in scores.json.
+
+    `known` is what the entry has already, such as baselines that nothing is learned for.
+    """
+    shared = {name: found.only(model.names) for name, found in baselines.items()}
+    shared = {name: found for name, found in shared.items() if found.names}
+    if not shared:
+        return {}
+    values_of = {name: found.values() for name, found in shared.items()}
+    entry: dict[str, Any] = {"baselines": {**(known or {}).get("baselines", {}), **values_of}}
+    metric = next(iter(shared.values())).names[0]
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    values = {name: sign * found.values(metric)[metric] for name, found in shared.items() if metric in found.names}
+    best = max(values, key=lambda name: values[name])
+    (found,) = shared[best].only([metric]).against(model.only([metric]))
+    rounded = {key: round(value, 4) if isinstance(value, float) else value for key, value in asdict(found).items()}
+    return entry | {"against_baseline": {"baseline": best, **rounded}}
+
+
+def is_better(against: Mapping[str, Any]) -> bool:
+    """Whether a model is better than the best baseline by more than chance, as `beside` compared them."""
+    sign = -1 if against["metric"] in LOWER_IS_BETTER else 1
+    return bool(sign * against["difference"] > 0 and against["p_value"] < 0.05)
+
+
+def told_against(against: Mapping[str, Any]) -> str:
+    """The comparison in words, with its interval and p."""
+    name, metric = against["baseline"].replace("_", " "), against["metric"]
+    said = "better than" if is_better(against) else "not clearly better than"
+    interval = f"95 % interval {against['low']:+.2f} to {against['high']:+.2f}"
+    return (
+        f"{said} the best baseline, {name}: {metric} {against['b']:.2f} against {against['a']:.2f},"
+        f" {against['difference']:+.2f}, {interval}, p = {against['p_value']:.3f}"
+    )
+
+
+def learn(targets: Targets, train: Iterable[tuple[Array, Sequence[int]]]) -> Decisions:
+    """Learn the most frequent label or the mean, and a bag of words, from (features of a text, its labels)."""
     if isinstance(targets, Numbers):
         far = _distances(targets, train)
-        numbers = np.array([far[found].sum() / max(len(found), 1) for found in texts], dtype=np.float64)
-        return {"mean": np.full(len(rows), targets.mean), "bag_of_words": targets.believed(numbers)}
+
+        def numbers(asked: Sequence[Array]) -> dict[str, Array]:
+            found = np.array([far[text].sum() / max(len(text), 1) for text in asked], dtype=np.float64)
+            return {"mean": np.full(len(asked), targets.mean), "bag_of_words": targets.believed(found)}
+
+        return numbers
     bayes = _Bayes(targets.width)
-    for ids, labels in train:
-        bayes.learn(features(ids), labels)
+    for text, labels in train:
+        bayes.learn(text, labels)
     bayes.learned()
-    if isinstance(targets, Several):
-        several = np.array([bayes.odds(found) > 0 for found in texts]).reshape(len(rows), targets.width)
-        return {"majority": np.tile(bayes.labels > bayes.n / 2, (len(rows), 1)), "bag_of_words": several}
-    classes = np.array([bayes.likelihoods(found).argmax() for found in texts], dtype=np.int64)
-    return {"majority": np.full(len(rows), int(bayes.labels.argmax())), "bag_of_words": classes}
+
+    def decided(asked: Sequence[Array]) -> dict[str, Array]:
+        n = len(asked)
+        if isinstance(targets, Several):
+            several = np.array([bayes.odds(text) > 0 for text in asked]).reshape(n, targets.width)
+            return {"majority": np.tile(bayes.labels > bayes.n / 2, (n, 1)), "bag_of_words": several}
+        classes = np.array([bayes.likelihoods(text).argmax() for text in asked], dtype=np.int64)
+        return {"majority": np.full(n, int(bayes.labels.argmax())), "bag_of_words": classes}
+
+    return decided
 
 
 def overlap(targets: Targets, train: Iterable[tuple[float, Sequence[int]]], asked: Sequence[float]) -> Array:
@@ -61,30 +120,10 @@ def _mean_label(targets: Targets, stored: Sequence[Sequence[int]]) -> Array:
     return np.bincount(every, minlength=targets.width) / len(stored)
 
 
-def share_in_common(windows: Iterable[Sequence[int]], end: int, special: Collection[int]) -> float:
-    """Share of a pair's distinct tokens that occur in both texts. The first text ends at the first `end`."""
-    first: set[int] = set()
-    second: set[int] = set()
-    for row in windows:
-        cut = row.index(end)
-        first.update(row[:cut])
-        second.update(row[cut:])
-    ordinary = (first | second).difference(special)
-    return len((first & second).difference(special)) / max(len(ordinary), 1)
-
-
-def features(ids: Iterable[int]) -> Array:
-    """Hash buckets of a text's tokens and bigrams."""
-    tokens = np.asarray(list(ids), dtype=np.int64)
-    bigrams = tokens[:-1] * _PAIR + tokens[1:] + 1
-    return np.unique(np.concatenate([tokens, bigrams]) % BUCKETS)
-
-
-def _distances(targets: Numbers, train: Iterable[tuple[Iterable[int], Iterable[int]]]) -> Array:
+def _distances(targets: Numbers, train: Iterable[tuple[Array, Sequence[int]]]) -> Array:
     """Mean deviation of the texts with each feature, in standard deviations, smoothed by one more text at the mean."""
     sums, counts = np.zeros(BUCKETS), np.ones(BUCKETS)
-    for ids, stored in train:
-        found = features(ids)
+    for found, stored in train:
         sums[found] += float(targets.batch([list(stored)])[0])
         counts[found] += 1
     distances: Array = sums / counts
@@ -132,7 +171,6 @@ class _Bayes:
         """Call after the last text."""
         self._merge()
         width = len(self.labels)
-        self._begin = np.searchsorted(self._pairs, np.arange(BUCKETS + 1) * width)
         self._label = self._pairs % width
         known = np.count_nonzero(self._texts)
         with_label = np.bincount(self._label, weights=self._both, minlength=width)
@@ -157,7 +195,8 @@ class _Bayes:
     def _known(self, found: Array) -> tuple[Array, Array]:
         """The features seen in training, and the indices of their pairs."""
         known = found[self._texts[found] > 0]
-        places = [np.arange(self._begin[feature], self._begin[feature + 1]) for feature in known]
+        begins, ends = (np.searchsorted(self._pairs, (known + more) * len(self.labels)) for more in (0, 1))
+        places = [np.arange(begin, end) for begin, end in zip(begins, ends, strict=True)]
         return known, np.concatenate([np.zeros(0, dtype=np.int64), *places])
 
 

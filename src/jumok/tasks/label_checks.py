@@ -5,7 +5,7 @@ Classification, relations and tagging share them; the rules for outputs also app
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from math import inf
 from typing import Any, ClassVar
 
@@ -19,7 +19,6 @@ _RARE = 0.2  # of the share that each label would have if all were equally frequ
 _FEW = 5  # examples of a label, in data that has room for more
 _MANY = 100
 _ENOUGH = 10  # identical outputs that are no accident
-_LOWER_IS_BETTER = {"mean_absolute_error"}
 _RARE_ADVICE = "A model may never predict them, and overall scores hide it: check each F1, or collect more examples"
 
 _JOINED = re.compile(r"\w\s*[,;/|+&]\s*\w")
@@ -30,7 +29,7 @@ RULES: dict[str, Rule] = {
         " needs at least two"),
     "rare": ("data.imbalanced", 0, inf, "rare {what} ({labels})", _RARE_ADVICE),
     "rare_type": ("data.imbalanced", inf, inf, "rare {what} ({labels})", _RARE_ADVICE),
-    "missing": ("data.missing_label", 0, inf, "{what} that occur only in train ({labels})", "{split} cannot show"
+    "missing": ("data.missing_label", 0, inf, "{what} that occur only in train ({labels})", "Scores cannot show"
         " how well a model predicts them: add some, or split the data again"),
     "unknown": ("data.unknown_label", 0, 0, "{what} that do not occur in train ({labels})", "Training refuses them,"
         " because they cannot be learned: correct them{spelling}, or add examples to train"),
@@ -179,12 +178,12 @@ def examine_predictions(
     labels: Callable[[Any], Iterable[str]] = lambda example: (),
     or_weigh: str = "",
 ) -> list[Finding]:
-    """Findings on the outputs for a split and on their scores compared with baselines; worst first.
+    """Findings on the outputs for a split, worst first.
 
     `labels` returns the gold labels of an example, as the scores name them.
     """
     begin = f"{split}: " if split else ""
-    findings = [*_below_baselines(result, begin)]
+    findings: list[Finding] = []
     gold = [{*labels(example)} for example in examples]
     every: set[str] = set().union(*gold)
     if len({*outputs}) == 1 and len(outputs) >= _ENOUGH and len(every) != 1:
@@ -198,20 +197,3 @@ def examine_predictions(
             missed.add(one.where, *here)
     facts = {"labels": listed(sorted(never & every)), "or_weigh": or_weigh}
     return worst_first(findings + judge(RULES["never_right"], missed, len(examples), facts, begin=begin))
-
-
-def _below_baselines(result: Mapping[str, Any], begin: str) -> Iterator[Finding]:
-    found = result["scores"]
-    for name, scores in result.get("baselines", {}).items():
-        pairs = {metric: (found[metric]["value"], than) for metric, than in scores.items() if metric in found}
-        no_better = [
-            (value >= than) if metric in _LOWER_IS_BETTER else (value <= than)
-            for metric, (value, than) in pairs.items()
-        ]
-        perfect = all(value == 100 for value, _ in pairs.values())  # both may be, on easy data
-        if pairs and all(no_better) and not perfect:
-            known = ", ".join(f"{metric} {value:.2f} against {than:.2f}" for metric, (value, than) in pairs.items())
-            message = f"{begin}the model is no better than the baseline {name.replace('_', ' ')} ({known}). Lower the"
-            message += " learning rate, train longer, or use the baseline."
-            severe = name not in ("bag_of_words", "overlap")
-            yield finding("output.baseline", "error" if severe else "warning", 1, 1, message)

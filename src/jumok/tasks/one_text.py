@@ -59,10 +59,6 @@ class OneTextTask(Generic[Example]):
     def tokenizers(self) -> Tokenizers:
         return Tokenizers(self.tokenizer, self.tokenizer)
 
-    def baseline_scores(self, examples: Sequence[Example]) -> dict[str, dict[str, float]]:
-        """Scores of simple baselines on these examples."""
-        return {}
-
     def batches(self, epoch: int) -> Iterator[Indices]:
         return shuffled_batches(self.train, ["text"], batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)
 

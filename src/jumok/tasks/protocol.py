@@ -1,12 +1,10 @@
 """The interface of tasks and predictors.
 
-A `TaskKind` is a task's entry in the table `TASKS`: the data and models that fit it, and access to its modules. A
-`Predictor` turns examples into outputs. An example that cannot be answered gives a `Failure` instead of an output; a
-`Note` on an output reports, for example, that the text was truncated.
+A `TaskKind` is a task's entry in the table `TASKS`. A `Predictor` turns examples into outputs. An example that cannot
+be answered gives a `Failure` instead; a `Note` on an output reports, for example, that the text was truncated.
 """
 
 from abc import ABC, abstractmethod
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from importlib import import_module
@@ -24,6 +22,7 @@ from jumok.findings import Finding
 from jumok.models.head import Head
 from jumok.score.significance import Comparison, Metrics
 from jumok.tasks.attention import Attention, maps_of
+from jumok.tasks.baseline import Baselines, beside
 from jumok.tasks.checks import Checks
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -187,14 +186,19 @@ class Predictor(ABC, Generic[Example, Output]):
         """Scores without intervals, for evaluation on dev during training."""
         return self.measure(examples).metrics.values()
 
+    def baselines(self, train: Iterable[Example]) -> Baselines:
+        """Simple baselines, learned from the data alone; none by default."""
+        return lambda examples: {}
+
     def score(
-        self, examples: Sequence[Example], *, done: Done = nobody, **options: Any
+        self, examples: Sequence[Example], *, done: Done = nobody, baselines: Baselines | None = None, **options: Any
     ) -> tuple[dict[str, Any], list[str]]:
-        """Score labelled examples; returns an entry of scores.json and the lines of the outputs."""
+        """Score labelled examples, beside baselines if given: an entry of scores.json, and the output lines."""
         self.wanted(options)
         measured = self.measure(examples, done=done, **options)
         scores = {score.name: score.plain() for score in measured.metrics.scores()}
-        return {"sentences": len(examples), "scores": scores, **measured.more}, measured.outputs
+        more = beside(measured.metrics, baselines(examples), measured.more) if baselines else {}
+        return {"sentences": len(examples), "scores": scores, **measured.more, **more}, measured.outputs
 
     def compare(
         self, other: Any, examples: Sequence[Example], *, done: Done = nobody, **options: Any
@@ -264,21 +268,6 @@ def answered(outputs: "Sequence[Output | Failure]") -> list[Output]:
     return cast(list[Output], list(outputs))
 
 
-class NoteCounter:
-    """Counts the notes of many outputs, to report each once."""
-
-    def __init__(self) -> None:
-        self._counts, self._n = Counter[str](), 0
-
-    def add(self, output: Any) -> None:
-        self._n += 1
-        self._counts.update(note.text for note in getattr(output, "notes", ()))
-
-    def told(self) -> list[str]:
-        """Lines such as `3 of 12: texts with …`, most frequent first."""
-        return [f"{count:,} of {self._n:,}: {text}" for text, count in self._counts.most_common()]
-
-
 _adapters: dict[type[Any], TypeAdapter[Any]] = {}
 
 
@@ -301,11 +290,9 @@ def plain(value: Any) -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}")
-    if isinstance(value, list):
-        return [rounded(one) for one in value]
-    return {key: rounded(one) for key, one in value.items()} if isinstance(value, dict) else value
+    if isinstance(value, list | dict):
+        return [*map(rounded, value)] if isinstance(value, list) else {k: rounded(v) for k, v in value.items()}
+    return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
 class TaskKind(ABC):

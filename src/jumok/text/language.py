@@ -26,6 +26,18 @@ _FUNCTION_WORDS = {
     "pt": "o a os as um uma de do da dos das e é são em no na com por para ao que não se seu sua como mais mas está",
 }
 # fmt: on
+_CYRILLIC_OR_LIKE_LATIN = "Ѐ-ԯΑΒΕΖΗΙΚΜΝΟΡΤΥΧο"
+_MIXED = re.compile(f"[a-zA-Z][{_CYRILLIC_OR_LIKE_LATIN}]|[{_CYRILLIC_OR_LIKE_LATIN}][a-zA-Z]")
+
+
+def mixed_word(text: str) -> str | None:
+    """The first word that mixes Latin letters with Cyrillic ones, or with Greek ones that look like them.
+
+    Other mixtures have a meaning: Korean attaches particles to names of any script, science writes TNFα.
+    """
+    if text.isascii() or not (found := _MIXED.search(text)):
+        return None
+    return next(word[0] for word in WORD.finditer(text) if word.end() > found.start())
 
 
 class Language:

@@ -18,14 +18,14 @@ from typing import Any, Literal
 import tokenizers
 from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
-from jumok.errors import CheckpointError, DataError, JumokError
+from jumok.errors import CheckpointError, DataError
+from jumok.text.backend import backend_errors, id_of, layout_of
 from jumok.text.normalise import compose, compose_with_spans, spans_of_characters
 from jumok.text.slots import SLOTS, Fillings, Hidden, fill, hide
 from jumok.text.vocabulary import (
     BERT,
     BYTE_SPACE,
     EOS_ID,
-    GPT,
     MARIAN,
     ROBERTA,
     SPACE,
@@ -66,7 +66,7 @@ class Tokenizer:
         if isinstance(backend.model, BPE):
             backend.model.dropout = None  # merges left out at random are for training: the same text, the same ids
         self.vocab_size: int = backend.get_vocab_size(with_added_tokens=True)
-        self.layout = _layout(backend)
+        self.layout = layout_of(backend)
         pipeline = json.loads(backend.to_str())
         self._cut: Cut | None = cut_of(pipeline)
         self._bytes = '"ByteLevel"' in json.dumps(pipeline["pre_tokenizer"])
@@ -74,10 +74,10 @@ class Tokenizer:
         self._composes = '"NFC"' in json.dumps(pipeline["normalizer"])
         self._longest = max(map(len, backend.get_vocab(with_added_tokens=True)))  # characters of a token
         slotted = backend.token_to_id(SLOTS[0]) is not None
-        self.slot_ids: list[int] = [_id(backend, slot) for slot in SLOTS] if slotted else []
+        self.slot_ids: list[int] = [id_of(backend, slot) for slot in SLOTS] if slotted else []
         """of placeholders; none in most vocabularies"""
         self._fillings: Fillings | None = None
-        self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
+        self.special_ids: list[int] = [id_of(backend, token) for token in self.layout.specials]
         ids = dict(zip(self.layout.specials, self.special_ids, strict=True))
         self.start_id: int = ids[self.layout.start]
         self.end_id: int = ids[self.layout.end]
@@ -263,7 +263,7 @@ class Tokenizer:
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
-        with _backend_errors("tokenizer fails on a text", where=self._where, code="checkpoint.tokenizer"):
+        with backend_errors("tokenizer fails on a text", where=self._where, code="checkpoint.tokenizer"):
             yield
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
@@ -313,7 +313,7 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         try:
-            with _backend_errors("tokenizer cannot be read", where=path, code="checkpoint.unreadable"):
+            with backend_errors("tokenizer cannot be read", where=path, code="checkpoint.unreadable"):
                 return cls.from_json(path.read_text("utf-8-sig"), where=path)
         except CheckpointError as error:
             raise CheckpointError(error.what, where=path, hint=error.hint, code=error.code) from error
@@ -322,42 +322,6 @@ class Tokenizer:
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
         lines = (hide(line).text for line in lines) if config.placeholders else lines
         return cls(learn(config, map(compose, lines), layout))
-
-
-@contextmanager
-def _backend_errors(what: str, *, where: Path | None, code: str) -> Iterator[None]:
-    """The backend raises bare exceptions, and panics of its Rust code, which Python does not count as exceptions."""
-    try:
-        yield
-    except (JumokError, MemoryError, KeyboardInterrupt, SystemExit, GeneratorExit):
-        raise
-    except BaseException as error:
-        hint = "use the tokenizer that the model was trained with"
-        raise CheckpointError(f"{what}: {error}", where=where, hint=hint, code=code) from error
-
-
-def _id(backend: tokenizers.Tokenizer, token: str) -> int:
-    found: int | None = backend.token_to_id(token)
-    assert found is not None
-    return found
-
-
-def _layout(backend: tokenizers.Tokenizer) -> Layout:
-    """Detect the layout from the special tokens in the vocabulary."""
-    lacking = []
-    special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
-    if special.issuperset(ROBERTA.specials):  # Marian's tokens are among RoBERTa's, but never declared
-        return ROBERTA
-    for layout in (BERT, GPT, MARIAN):
-        missing = [token for token in layout.specials if backend.token_to_id(token) is None]
-        if not missing:
-            return layout
-        lacking.append(", ".join(missing))
-    raise CheckpointError(
-        f"tokenizer lacks special tokens: {lacking[0]} for BERT, {lacking[1]} for GPT, {lacking[2]} for Marian",
-        hint="use a vocabulary with the special tokens of one of these layouts",
-        code="checkpoint.special_pieces",
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,11 +139,17 @@ def test_doctor_refuses_what_it_cannot_look_at(
     assert str(said.error) in said.err
 
 
-@pytest.mark.parametrize("arguments", ["a.en a.ko", "c.tmx --source en --target ko", "r.toml"])
+@pytest.mark.parametrize("arguments", ["a.en a.ko", "c.tmx --source en --target ko"])
 def test_doctor_is_content_with_clean_data(jumok: Jumok, arguments: str) -> None:
     assert json.loads(jumok("doctor", *arguments.split(), "--json").out) == {"findings": []}
     said = jumok("doctor", *arguments.split())
     assert (said.code, said.error, len(said.out.splitlines())) == (0, None, 1)
+
+
+def test_doctor_says_of_a_clean_recipe_only_how_long_its_texts_are(jumok: Jumok) -> None:
+    said = jumok("doctor", "r.toml", "--json")
+    found = [(finding["code"], finding["severity"]) for finding in json.loads(said.out)["findings"]]
+    assert (said.code, found) == (0, [("vocabulary.lengths", "note")] * 2)  # of sources and of targets
 
 
 def test_doctor_reads_a_plain_tsv_and_does_not_take_its_suffix_for_a_language(jumok: Jumok) -> None:
@@ -169,9 +175,9 @@ def test_doctor_looks_at_the_outputs_of_every_split(jumok: Jumok, made: dict[str
     said = jumok("doctor", "run")
     assert said.code == 2
     assert re.findall(r"(\w+): 4 ", said.err) == ["dev", "test"]
-    found = json.loads(jumok("doctor", "run", "--json").out)["findings"]
-    assert [finding["message"].split(":")[0] for finding in found] == ["dev", "test"]
-    assert all("1 of 4" in finding["message"] and finding["message"] in said.out for finding in found)
+    (found,) = json.loads(jumok("doctor", "run", "--json").out)["findings"]
+    assert "dev 1 of 4 (25.0 %), test 1 of 4" in found["message"]
+    assert found["message"] in said.out
 
 
 def test_compare_fits_a_terminal_and_says_which_run_is_which(jumok: Jumok, made: dict[str, Made]) -> None:
@@ -182,10 +188,12 @@ def test_compare_fits_a_terminal_and_says_which_run_is_which(jumok: Jumok, made:
     number = r" +[+-]?\d+\.\d+"
     for part in (dev, test):
         rows = re.findall(rf"^(\w+){number}{number}{number}{number} –{number}{number} *$", part, re.MULTILINE)
-        assert rows == ["bleu", "bleu_lowercase_tokenised", "chrf", "exact_match"]
+        assert rows == ["chrf", "bleu", "bleu_lowercase_tokenised", "bleu_characters", "exact_match"]
         assert re.search(r"^ +first: run\n +second: other\n +difference: second - first", part, re.MULTILINE)
         assert part.count("paired approximate randomization") == 1
-        assert re.search(r"^ +bleu, bleu_lowercase_tokenised, chrf, exact_match: paired", part, re.MULTILINE)
+        assert re.search(
+            r"^ +chrf, bleu, bleu_lowercase_tokenised, bleu_characters, exact_match: paired", part, re.MULTILINE
+        )
     table = [line for line in said.out.splitlines() if "  " in line.strip()]
     assert max(map(len, table)) <= 80
 

@@ -54,3 +54,17 @@ def test_scores_of_other_data_carry_its_hash(run: Path, tmp_path: Path) -> None:
     found, _ = evaluated(run, "--data", f"test={tmp_path / 'other.tsv'}")
     assert not found["test"]["data"]["as_trained"]
     assert len(found["test"]["data"]["sha256"]) == 64
+
+
+def test_a_classifier_is_shown_with_its_classes_and_the_best_baseline(runs) -> None:
+    folder = runs("classification").folder
+    said = CliRunner().invoke(app, ["evaluate", str(folder)])
+    assert said.exit_code == 0, said.output
+    against = json.loads((folder / "scores.json").read_text())["test"]["against_baseline"]
+    assert "precision" in said.stdout
+    assert f"p = {against['p_value']:.3f}" in said.stdout
+    assert said.stdout.count("bootstrap") == 1  # both splits and all metrics have one signature
+    examined = CliRunner().invoke(app, ["doctor", str(folder)])
+    assert "recall" in examined.stdout
+    split = json.loads(CliRunner().invoke(app, ["evaluate", str(folder), "--json"]).stdout)["splits"]["test"]
+    assert split["against_baseline"] == against

@@ -290,7 +290,11 @@ def jumok(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         ("names.conll", 2, ["data.invalid_tags", "data.counts", "data.labels"]),
         ("prose.txt", 0, ["data.counts"]),
         ("prose.txt --source en", 2, ["data.wrong_language", "data.counts"]),
-        ("r.toml", 2, ["data.overlap"] + ["data.invalid_tags"] * 2 + ["data.counts", "data.labels"] * 2),
+        (
+            "r.toml",
+            2,
+            ["data.overlap", "data.invalid_tags"] + ["data.counts", "data.labels"] * 2 + ["vocabulary.lengths"],
+        ),
         ("chat.tsv --columns question,answer", 0, []),
     ],
 )

@@ -109,6 +109,7 @@ def test_data_is_examined_without_the_weights(tmp_path: Path, begin: str, model:
     assert [f.code for f in examine_data([path], overrides=['data.train=["other.tsv"]'])] == [
         "data.counts",
         "data.labels",
+        "recipe.weights",
     ]
     with pytest.raises(RecipeError) as caught:
         examine_data([path], overrides=['data.train=["missing.tsv"]'])

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.calibration import calibration_curve
-from sklearn.metrics import confusion_matrix
+from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
 from jumok.errors import DataError
 from jumok.score.classification import calibration_error, reliability
-from jumok.score.confusion import NO_ENTITY, confusion, span_confusion
+from jumok.score.confusion import NO_ENTITY, Confusion, by_label, confused, confusion, span_confusion
 
 LABELS = ["a", "b", "c", "d"]
 label = st.integers(0, 3)
@@ -77,3 +77,19 @@ def test_an_edge_belongs_to_the_bin_below_it() -> None:
         (0.0, 1),
         (0.5, 2),
     ]
+
+
+def test_precision_and_recall_of_each_label_are_those_of_scikit_learn():
+    rng = np.random.default_rng(5)
+    gold, ours = rng.integers(0, 4, 200), rng.integers(0, 3, 200)  # the last one is never predicted
+    found = by_label(confusion(ours.tolist(), gold.tolist(), labels=[*"abcd"]))
+    theirs = precision_recall_fscore_support(gold, ours, labels=range(4), zero_division=0)
+    rows = np.array([[one.precision, one.recall, one.f1, 100 * one.gold] for one in found])
+    assert rows == pytest.approx(100 * np.array(theirs).T)
+    assert [one.predicted for one in found] == np.bincount(ours, minlength=4).tolist()
+
+
+def test_what_is_no_entity_is_no_class_but_may_be_confused_with_one():
+    found = Confusion(["LOC", "PER", "O"], [[5, 1, 2], [0, 3, 0], [4, 0, 0]])
+    assert [(one.label, one.gold, one.predicted) for one in by_label(found)] == [("LOC", 8, 9), ("PER", 3, 4)]
+    assert confused(found) == [("O", "LOC", 4), ("LOC", "O", 2), ("LOC", "PER", 1)]

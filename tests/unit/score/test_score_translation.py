@@ -1,3 +1,4 @@
+import importlib.util
 import json
 import random
 import re
@@ -306,3 +307,25 @@ def test_bleu_by_length_of_a_model_without_capitals():
     assert cased.value < 90
     assert fair.value == pytest.approx(100)
     assert "case:lc" in fair.signature
+
+
+KOREAN = ["고양이가 매트 위에 앉았다.", "오늘은 비가 온다", "나는 학교에 갔다"]
+SAID = ["고양이는 매트 위에 앉았다.", "오늘 비가 왔다", "나는 학교에 갔다"]
+
+
+@pytest.mark.parametrize("language", ["ko", "ko-KR"])
+def test_korean_is_scored_by_chrf_first_and_by_characters_as_sacrebleu_does(language):
+    found = {score.name: score for score in translation_metrics(SAID, KOREAN, target_language=language).scores()}
+    names = [name for name in found if name != "bleu_morphemes"]
+    assert names == ["chrf", "bleu", "bleu_lowercase_tokenised", "bleu_characters", "exact_match"]
+    theirs = BLEU(tokenize="char")
+    assert found["bleu_characters"].value == pytest.approx(theirs.corpus_score(SAID, [KOREAN]).score, abs=1e-9)
+    assert "tok:char" in found["bleu_characters"].signature
+    assert "tok:13a" in found["bleu"].signature
+    assert found["bleu"].value < found["bleu_characters"].value
+
+
+def test_morphemes_are_scored_where_their_analyser_is_installed():
+    names = translation_metrics(SAID, KOREAN, target_language="ko").names
+    assert ("bleu_morphemes" in names) == (importlib.util.find_spec("mecab_ko") is not None)
+    assert "bleu_characters" not in translation_metrics(SAID, KOREAN, target_language="en").names

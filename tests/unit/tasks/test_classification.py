@@ -23,11 +23,12 @@ from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.score.classification import calibration_error
 from jumok.tasks import task_named
-from jumok.tasks.classification import ClassificationConfig, ClassificationKind
+from jumok.tasks.classification import ClassificationKind
 from jumok.tasks.classification.predictor import encode_text
-from jumok.tasks.classification.task import label_weights, prepare, target_loss
+from jumok.tasks.classification.task import prepare, target_loss
 from jumok.tasks.protocol import Failure, adapter, plain
 from jumok.tasks.targets import Classes, Numbers, Several
+from jumok.tasks.weights import label_weights
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, EOS_ID, TokenizerConfig
@@ -638,7 +639,7 @@ def test_a_weight_for_a_label_that_is_not_there_is_refused(tree, tmp_path):
     assert (caught.value.code, caught.value.where) == ("data.unknown_label", "task.class_weights")
     assert "ugly" in caught.value.what
     assert "bad, good" in caught.value.hint
-    assert label_weights(ClassificationConfig(class_weights={}), Classes(["a", "b"]), None) == [1.0, 1.0]
+    assert label_weights({}, Classes(["a", "b"]), None) == [1.0, 1.0]
 
 
 def test_numbers_have_no_weights(tree):

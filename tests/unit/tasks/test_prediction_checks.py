@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from checked import DATA
+from jumok.doctor import examined
 from jumok.examples.labelled import Labelled
 from jumok.examples.questions import Question
 from jumok.examples.relations import Related
 from jumok.examples.spans import Spans
 from jumok.findings import Finding
-from jumok.tasks import task_named
 from jumok.text.span import Span
 
 LABELS = "ab" * 10
@@ -34,10 +34,10 @@ def examine_outputs(
     split: str = "",
     separator: str | None = None,
 ) -> list[Finding]:
-    """What the task of these examples says of outputs for them."""
+    """What the doctor says of outputs for these examples."""
     name, _ = DATA[type(examples[0]) if examples else Labelled]
-    predictor = SimpleNamespace(targets=SimpleNamespace(separator=separator))
-    return task_named(name).examine_outputs(predictor, examples, outputs, result, split)
+    predictor = SimpleNamespace(kind=name, targets=SimpleNamespace(separator=separator))
+    return examined(predictor, examples, outputs, result, split)
 
 
 def codes(findings: list[Finding]) -> list[tuple[str, str]]:
@@ -139,4 +139,18 @@ def test_a_baseline_of_another_metric_says_nothing() -> None:
 def test_entities_and_relations_of_which_nothing_is_found(example: Any) -> None:
     (found,) = examine_outputs([example], ["x"], scored(f1_PER=0, f1_LOC=0))
     assert "(PER): 1 of 1" in found.message
-    assert "task.class_weights" not in found.message  # which are for labels of texts
+    assert ("task.class_weights" in found.message) == isinstance(example, Related)  # tags have none
+
+
+def test_a_difference_that_may_be_chance_is_told_with_its_test() -> None:
+    against = {"baseline": "bag_of_words", "metric": "accuracy", "a": 80.0, "b": 81.0, "difference": 1.0}
+    against |= {"low": -2.0, "high": 4.0, "p_value": 0.4, "n": 200, "test": ""}
+    result = {**scored(accuracy=81.0), "baselines": {"bag_of_words": {"accuracy": 80.0}}, "against_baseline": against}
+    (found,) = examine_outputs(texts(LABELS), list(LABELS), result)
+    assert (found.code, found.severity) == ("output.baseline", "warning")
+    assert all(number in found.message for number in ("81.00", "80.00", "-2.00", "+4.00", "0.400"))
+    sure = {**result, "against_baseline": {**against, "low": 0.5, "p_value": 0.01}}
+    assert examine_outputs(texts(LABELS), list(LABELS), sure) == []
+    worse = {**result, "baselines": {"bag_of_words": {"accuracy": 82.0}}}
+    worse["against_baseline"] = {**against, "a": 82.0, "difference": -1.0}
+    assert len(examine_outputs(texts(LABELS), list(LABELS), worse)) == 1  # told once

@@ -597,3 +597,24 @@ def test_of_a_long_text_the_nearest_pieces_are_kept(n, data):
     assert said(WORDS, row).split() == [whole[i] for i in sorted(nearest)]
     assert row.long == (len(nearest) < len(whole))
     assert encode_related(WORDS, asked, rule, Pieces.of(WORDS, text)) == row
+
+
+def test_weights_of_relations_reach_the_loss(tree, tmp_path):
+    plain = prepare(parse_recipe(tree("relation"), where="test"), Cache(tmp_path))
+    wanted = tree("relation", task={"class_weights": {"none": 3.0}})
+    found = prepare(parse_recipe(wanted, where="test"), Cache(tmp_path))
+    assert (plain.weights, found.weights) == (None, [3.0 if label == "none" else 1.0 for label in found.labels])
+    assert found.train.folder == plain.train.folder
+    torch.manual_seed(1)
+    config = RnnConfig(cell="gru", pool="mean", d_embedding=8, d_hidden=8)
+    model = RnnClassifier(config, vocab=found.tokenizer.vocab_size, n_labels=found.width).eval()
+    batch = found.batch(np.arange(30))
+    with torch.no_grad():
+        logits = model(batch.page.ids, batch.page.segments, batch.page.mask)
+        total = float(found.loss(model, batch, done=0.0).total)
+    weights = torch.tensor(found.weights)
+    expected = torch.nn.CrossEntropyLoss(weight=weights, reduction="sum")(logits, batch.labels)
+    assert total == pytest.approx(float(expected), rel=1e-6)
+    with pytest.raises(DataError) as caught:
+        prepare(parse_recipe(tree("relation", task={"class_weights": {"nobody": 2.0}}), where="test"), Cache(tmp_path))
+    assert (caught.value.code, caught.value.where) == ("data.unknown_label", "task.class_weights")

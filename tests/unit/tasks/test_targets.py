@@ -9,13 +9,13 @@ from sklearn.dummy import DummyClassifier
 from sklearn.naive_bayes import MultinomialNB
 from sklearn.utils.class_weight import compute_class_weight
 
-from jumok.data.cache import Cache
 from jumok.errors import DataError
 from jumok.examples.labelled import Labelled
 from jumok.recipe import parse_recipe
-from jumok.tasks.baseline import BUCKETS, baselines, features, overlap, share_in_common
-from jumok.tasks.classification.task import prepare
+from jumok.tasks.baseline import learn, overlap
+from jumok.tasks.classification.baselines import learn_baselines
 from jumok.tasks.targets import Classes, Numbers, Several, collect_labels, learn_targets
+from jumok.text.bag import BUCKETS, bag, features, share_in_common, words
 
 
 @pytest.mark.parametrize(
@@ -132,12 +132,21 @@ def test_what_was_cooled_can_be_heated_again(temperature):
 # baselines
 
 
+def feature_rows(rows):
+    return [features([*map(str, row)]) for row in rows]
+
+
 def examples(rows, labels):
-    return [(row, [label] if isinstance(label, int) else label) for row, label in zip(rows, labels, strict=True)]
+    stored = ([label] if isinstance(label, int) else label for label in labels)
+    return [*zip(feature_rows(rows), stored, strict=True)]
+
+
+def baselines(targets, train, asked):
+    return learn(targets, train)(feature_rows(asked))
 
 
 def counted(rows):
-    found = [features(row) for row in rows]
+    found = feature_rows(rows)
     columns = np.concatenate(found)
     lines = np.repeat(np.arange(len(rows)), [len(f) for f in found])
     return csr_matrix((np.ones(len(columns)), (lines, columns)), shape=(len(rows), BUCKETS))
@@ -155,7 +164,7 @@ def test_the_bag_of_words_is_the_naive_bayes_of_scikit_learn(seed):
     rng = np.random.default_rng(seed)
     rows, labels = texts(rng, 120, 4)
     others, gold = texts(rng, 150, 4)
-    found = baselines(Classes(list("abcd")), examples(rows, labels), [[row] for row in others])
+    found = baselines(Classes(list("abcd")), examples(rows, labels), others)
     seen = np.unique(counted(rows).indices)
     model = MultinomialNB(alpha=1.0).fit(counted(rows)[:, seen], labels)
     assert found["bag_of_words"].tolist() == model.predict(counted(others)[:, seen]).tolist()
@@ -165,16 +174,19 @@ def test_the_bag_of_words_is_the_naive_bayes_of_scikit_learn(seed):
 
 
 def test_a_word_counts_once_and_so_do_neighbours():
-    assert len(features([3, 3, 3])) == 2
-    assert len(features([3, 4, 3, 4])) == 4
-    assert features([5]).tolist() == [5]
-    assert set(features([1, 2])) != set(features([2, 1]))
+    assert len(bag("a a a")) == 2
+    assert len(bag("a b a b")) == 4
+    assert len(bag("")) == 0
+    assert set(bag("a b")) != set(bag("b a"))
 
 
-def test_the_windows_of_a_text_are_one_bag():
-    train = examples([[1, 2], [3, 4]], [0, 1])
-    one = baselines(Classes(["a", "b"]), train, [[[1, 2], [2, 1]], [[3], [3, 4]]])
-    assert one["bag_of_words"].tolist() == [0, 1]
+def test_words_are_told_by_a_fixed_rule():
+    assert words("Don't  STOP, naïve\t서울에서 3.5!") == [
+        *("don", "'", "t", "stop", ",", "naïve", "서울에서", "3", ".", "5", "!")
+    ]
+    assert len(bag("서울에서")) == 4  # the word and its pairs of characters
+    assert len({*bag("서울에서")} & {*bag("서울에")}) == 2
+    assert words("가") == words("\u1100\u1161")  # decomposed
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -183,7 +195,7 @@ def test_of_several_labels_each_is_the_naive_bayes_of_scikit_learn(seed):
     rows, first = texts(rng, 120, 4)
     others, _ = texts(rng, 150, 4)
     labels = [sorted({label, int(extra)} - {3}) for label, extra in zip(first, rng.integers(0, 4, 120), strict=True)]
-    found = baselines(Several(list("abc")), examples(rows, labels), [[row] for row in others])["bag_of_words"]
+    found = baselines(Several(list("abc")), examples(rows, labels), others)["bag_of_words"]
     seen = np.unique(counted(rows).indices)
     for label in range(3):
         model = MultinomialNB(alpha=1.0).fit(counted(rows)[:, seen], [label in marked for marked in labels])
@@ -192,7 +204,7 @@ def test_of_several_labels_each_is_the_naive_bayes_of_scikit_learn(seed):
 
 def test_the_majority_of_labels_are_those_that_most_texts_have():
     train = examples([[1], [2], [3]], [[0, 1], [0], []])
-    assert baselines(Several(["a", "b"]), train, [[[1]], [[2]]])["majority"].tolist() == [[True, False]] * 2
+    assert baselines(Several(["a", "b"]), train, [[1], [2]])["majority"].tolist() == [[True, False]] * 2
 
 
 def test_of_numbers_the_mean_and_the_words_of_those_that_are_far_from_it():
@@ -200,10 +212,9 @@ def test_of_numbers_the_mean_and_the_words_of_those_that_are_far_from_it():
     targets = Numbers(mean=50.0, deviation=10.0)
     rows = [rng.integers(0, 20, size=6).tolist() for _ in range(300)]
     numbers = [50 + 4 * (sum(row) / 6 - 9.5) for row in rows]
-    train = [
-        (row, targets.stored(Labelled("", None, repr(n), ""))) for row, n in zip(rows[:250], numbers, strict=False)
-    ]
-    found = baselines(targets, train, [[row] for row in rows[250:]] + [[[99]]])
+    stored = [targets.stored(Labelled("", None, repr(n), "")) for n in numbers[:250]]
+    train = examples(rows[:250], stored)
+    found = baselines(targets, train, rows[250:] + [[99]])
     assert found["mean"].tolist() == [50.0] * 51
     assert found["bag_of_words"][-1] == 50.0  # of what it does not know it says the mean
     assert np.corrcoef(found["bag_of_words"][:-1], numbers[250:])[0, 1] > 0.8
@@ -214,7 +225,7 @@ def test_what_is_counted_in_parts_is_what_is_counted_at_once(monkeypatch):
     rng = np.random.default_rng(4)
     rows, labels = texts(rng, 120, 4)
     several = [sorted({label, 2}) for label in labels]
-    asked = [[row] for row in texts(rng, 50, 4)[0]]
+    asked = texts(rng, 50, 4)[0]
     once = [baselines(Classes(list("abcd")), examples(rows, labels), asked)["bag_of_words"].tolist()]
     once.append(baselines(Several(list("abcd")), examples(rows, several), asked)["bag_of_words"].tolist())
     monkeypatch.setattr("jumok.tasks.baseline._AT_ONCE", 50)
@@ -228,7 +239,7 @@ def test_thousands_of_labels_take_no_table_of_all_words(kind, expected):
     targets = kind([str(label) for label in range(4000)])
     train = examples([[label, label + 1] for label in range(4000)], [[label] for label in range(4000)])
     tracemalloc.start()
-    found = baselines(targets, train, [[[7, 8]], [[3990, 3991]]])["bag_of_words"]
+    found = baselines(targets, train, [[7, 8], [3990, 3991]])["bag_of_words"]
     assert tracemalloc.get_traced_memory()[1] < 50_000_000
     tracemalloc.stop()
     assert found.tolist() == expected
@@ -236,20 +247,18 @@ def test_thousands_of_labels_take_no_table_of_all_words(kind, expected):
 
 def test_a_label_of_which_nothing_is_left_is_never_said():
     """All texts of it were empty."""
-    found = baselines(Classes(["a", "b"]), examples([[1], [2]], [0, 0]), [[[1]], [[7]]])
+    found = baselines(Classes(["a", "b"]), examples([[1], [2]], [0, 0]), [[1], [7]])
     assert {name: decided.tolist() for name, decided in found.items()} == {"majority": [0, 0], "bag_of_words": [0, 0]}
 
 
 # of pairs: what they have in common
 
 
-def test_what_a_pair_has_in_common_is_counted_once_and_over_all_windows():
-    start, end, unknown, special = 0, 1, 2, {0, 1, 2}
-    assert share_in_common([[start, 7, 8, 8, end, 8, 9, end]], end, special) == 1 / 3
-    assert share_in_common([[start, 7, 8, end, 9, end], [start, 8, 6, end, 9, 7, end]], end, special) == 1 / 4
-    assert share_in_common([[start, unknown, 7, end, unknown, end]], end, special) == 0
-    assert share_in_common([[start, end, end]], end, special) == 0
-    assert share_in_common([[7, end, 7, end]], end, special) == 1  # a vocabulary whose texts have no start
+def test_what_a_pair_has_in_common_is_counted_once_and_without_punctuation():
+    assert share_in_common("A a b.", "b c.") == 1 / 3
+    assert share_in_common("", "") == 0
+    assert share_in_common("...", "...") == 0
+    assert share_in_common("서울에서", "서울에는") == 2 / 4  # of its pairs: 서울, 울에, 에서, 에는
 
 
 def test_the_overlap_of_classes_is_told_by_the_most_frequent_one_of_pairs_that_share_as_much():
@@ -294,17 +303,20 @@ def test_pairs_have_a_baseline_of_what_they_share(tree, tmp_path):
         "test_share": 0.3,
         "dev_share": 0.1,
     }
-    recipe = parse_recipe({**tree("classification"), "data": data}, where="test")
-    scores = prepare(recipe, Cache(tmp_path / "cache")).baseline_scores([*recipe.data.read("test", seed=1)])
-    assert scores["overlap"]["accuracy"] == 100
-    assert scores["bag_of_words"]["accuracy"] < 90
+    data = parse_recipe({**tree("classification"), "data": data}, where="test").data
+    train, test = ([*data.read(split, seed=1)] for split in ("train", "test"))
+    found = learn_baselines(Classes(["False", "True"]), train)(test)
+    assert found["overlap"].values()["accuracy"] == 100
+    assert found["bag_of_words"].values()["accuracy"] < 90
 
 
-def test_baselines_are_scored_beside_the_model(tree, tmp_path, held_out):
-    found = prepare(parse_recipe(tree("classification"), where="test"), Cache(tmp_path))
-    scores = found.baseline_scores(held_out("classification"))
+def test_two_runs_on_the_same_data_have_the_same_baselines(tree, held_out):
+    """Whatever their vocabularies: nothing of a run goes in."""
+    data = parse_recipe(tree("classification"), where="x").data
+    test, train = held_out("classification"), [*data.read("train", seed=1)]
+    targets = Classes(sorted({example.gold for example in train}))
+    scores = {name: found.values() for name, found in learn_baselines(targets, train)(test).items()}
     assert scores["bag_of_words"]["accuracy"] > 95  # a keyword is a bag of words
-    gold = [example.label for example in held_out("classification")]
-    train = [example.label for example in parse_recipe(tree("classification"), where="x").data.read("train", seed=1)]
-    most = max(set(train), key=train.count)
+    gold, labels = [example.label for example in test], [example.label for example in train]
+    most = max(set(labels), key=labels.count)
     assert scores["majority"]["accuracy"] == pytest.approx(100 * gold.count(most) / len(gold))

@@ -17,7 +17,8 @@ from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.serve.libretranslate import _aligned
 from jumok.serve.reading import reading_of
-from jumok.tasks.protocol import NoteCounter, plain
+from jumok.tasks.notes import NoteCounter
+from jumok.tasks.protocol import plain
 from jumok.tasks.stored import read_model
 from jumok.tasks.translation.predictor import Translator
 from jumok.tasks.translation.repair import repaired

@@ -19,6 +19,7 @@ from jumok.models.rnn import RnnConfig, RnnTagger
 from jumok.tasks.tagging import TaggingFacts
 from jumok.tasks.tagging.predictor import Tagger
 from jumok.tasks.tagging.units import (
+    Endings,
     Units,
     gold_tags,
     is_peeled,
@@ -418,3 +419,31 @@ def test_a_text_of_a_million_characters_is_cut_into_windows_in_time():
     read = read_pieces(TOKENIZERS["wordpiece"], text)
     found = windows_of(read, TOKENIZERS["wordpiece"], LongTexts(128))
     assert sum(len(window.units) for window in found) == len(read.units) > 100_000
+
+
+# endings, as a corpus of words splits them
+
+
+def learned(*lines):
+    endings = Endings()
+    for line in lines:
+        endings.add(line.split())
+    return endings.learned()
+
+
+def test_raw_text_is_split_as_its_corpus_is():
+    endings = learned(*["He does n't know Ada 's dog , 'cause it 's old"] * 3, "ca n't", "Don't")
+    assert endings == {"n't", "'s"}
+    text = "He doesn't, and Ada’s DOG'S 's isn't 5's"
+    words = [text[start:end] for start, end in split_words(text, peel=True, endings=endings)]
+    assert words == ["He", "does", "n't", ",", "and", "Ada", "’s", "DOG", "'S", "'", "s", "is", "n't", "5's"]
+    plain = [text[start:end] for start, end in split_words(text, peel=True)]
+    assert plain[:4] == ["He", "doesn't", ",", "and"]
+
+
+def test_a_corpus_that_keeps_its_endings_teaches_none():
+    assert learned(*["She doesn't know Ada's dog"] * 5, "it 's") == frozenset()
+    assert learned("it 's", "it 's") == frozenset()  # too few to tell
+    units = Units(endings=frozenset({"n't"}))
+    assert Units.stored(units.plain()) == units
+    assert "endings" not in Units().plain()  # as the folders of earlier versions

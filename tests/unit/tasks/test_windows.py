@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from jumok.data.pages import make_page
 from jumok.errors import DataError
-from jumok.tasks.protocol import NoteCounter
+from jumok.tasks.notes import NoteCounter
 from jumok.tasks.windows import NO_LIMIT, Beside, LongTexts, WindowedFacts, owners
 from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, TokenizerConfig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from jumok.text.language import Language
+from jumok.text.language import Language, mixed_word
 
 TEXTS = {
     "en": "A man and his dog are in the garden of the house",
@@ -36,3 +36,19 @@ def test_one_other_language_is_looked_for_if_it_is_named() -> None:
 )
 def test_words_that_languages_share_tell_nothing(code: str, text: str) -> None:
     assert not Language(code).excludes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [
+        ("Log in to pаypal here", "pаypal"),  # a Cyrillic а
+        ("the IкBα gene", "IкBα"),
+        ("Χenon lamps", "Χenon"),
+        ("TNFα, μm, NF-κB and α-helix", None),
+        ("Москва는 API를 씁니다", None),
+        ("Привет, world", None),
+        ("plain ASCII", None),
+    ],
+)
+def test_letters_of_two_scripts_that_look_alike_in_one_word(text: str, word: str | None) -> None:
+    assert mixed_word(text) == word

@@ -22,7 +22,7 @@ _RULES: dict[str, Rule] = {
         " from train that there may be no answer: add such questions to it and set task.no_answer = true, or remove"
         " them here"),
     "none_here": ("data.unanswerable", inf, inf, "questions without an answer in train, while there are none here",
-        "{split} cannot show how well a model recognises them: add some, or split the data again"),
+        "Scores cannot show how well a model recognises them: add some, or split the data again"),
     "none_answered": ("data.unanswerable", 0, 0, "questions without an answer, and none with one", "There is nothing to"
         ' learn: check that "answers" were not lost'),
 }

@@ -1,7 +1,8 @@
 """Predict answers: a question and a context in, spans of the context out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from jumok.examples.questions import Question
 from jumok.score.answers import answer_metrics, answer_statistics, threshold_for
 from jumok.score.classification import softmax
 from jumok.tasks.answering import AnsweringConfig, AnsweringFacts
+from jumok.tasks.answering.baselines import score_baselines
 from jumok.tasks.answering.places import Window, best_spans, encode_question
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.passage import Passage
 from jumok.tasks.protocol import Hidden, Measured, Note, Predictor
 from jumok.tasks.windows import Beside
@@ -149,6 +152,9 @@ class Answerer(Predictor[Question, Answered]):
         done(len(examples))
         outputs = [spans[0].of(example.context) for spans, example in zip(found, examples, strict=True)]
         return Measured(answer_metrics(outputs, _gold(examples)), outputs)
+
+    def baselines(self, train: Iterable[Question]) -> Baselines:
+        return partial(score_baselines, no_answer=self.config.no_answer)
 
     def passage(self, example: Any, output: Answered) -> Passage:
         asked, best = self.parse(example), output.answers[0]

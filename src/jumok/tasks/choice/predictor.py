@@ -1,6 +1,6 @@
 """Choose an ending: a context and endings in, the probability of each ending out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ from jumok.engines import Array, Done, Engine, nobody
 from jumok.examples.choices import Choice
 from jumok.score.classification import accuracy_from, accuracy_statistics, perplexity_of, softmax
 from jumok.score.significance import Metric, Metrics
+from jumok.tasks.baseline import Baselines
+from jumok.tasks.choice.baselines import learn_baselines
 from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.tasks.windows import Beside, LongTexts, WindowedFacts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -111,6 +113,9 @@ class Chooser(Predictor[Choice, Chosen]):
         done(len(examples))
         outputs = [example.endings[int(row.argmax())] for example, row in zip(examples, believed, strict=True)]
         return Measured(self._metrics(believed, examples), outputs)
+
+    def baselines(self, train: Iterable[Choice]) -> Baselines:
+        return learn_baselines(train, choice_metrics)
 
     def _believed(self, examples: Sequence[Choice]) -> list[Array]:
         return self.believed([self.encode(example, None).windows for example in examples])

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -19,7 +18,7 @@ from jumok.errors import DataError
 from jumok.examples.choices import Choice
 from jumok.models.bert_heads import BertClassifier
 from jumok.models.rnn import RnnClassifier
-from jumok.tasks.choice.predictor import Chooser, choice_metrics, encode_choice
+from jumok.tasks.choice.predictor import Chooser, encode_choice
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.windows import LongTexts, WindowedFacts
@@ -112,9 +111,3 @@ class ChoiceTask(OneTextTask[Choice]):
 
     def evaluate(self, model: AnyChooser, *, done: Done = nobody) -> dict[str, float]:
         return Chooser(TorchEngine([model], self.tokenizers, done), self.tokenizers, self.facts).quick(self.dev)
-
-    def baseline_scores(self, examples: Sequence[Choice]) -> dict[str, dict[str, float]]:
-        """Scores of always choosing the index that is most often right."""
-        places = [int(self.train.fields["label"][i][0]) for i in range(len(self.train))]
-        majority = [int(np.bincount(places).argmax())] * len(examples)
-        return {"majority": choice_metrics(majority, [example.gold for example in examples]).values()}

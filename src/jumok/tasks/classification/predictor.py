@@ -1,6 +1,6 @@
 """Classify: a text or a pair of texts in; a class, several labels or a number out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,9 @@ from jumok.examples.labelled import Labelled
 from jumok.score.classification import calibration_error, perplexity_of, reliability
 from jumok.score.confusion import confusion
 from jumok.score.significance import Comparison, Values
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.classification import ClassificationFacts
+from jumok.tasks.classification.baselines import learn_baselines
 from jumok.tasks.protocol import Measured, Note, Predictor, answered, plain
 from jumok.tasks.targets import FEW_LABELS, Classes, Numbers, Targets
 from jumok.tasks.windows import Framed, LongTexts
@@ -186,6 +188,9 @@ class Classifier(Predictor[Labelled, Classified]):
                 sure, right = self.targets.surety(probabilities, gold)
                 more[name] = round(calibration_error(sure.tolist(), right.tolist()), 4)
         return Measured(metrics, [*map(self._line, believed)], more)
+
+    def baselines(self, train: Iterable[Labelled]) -> Baselines:
+        return learn_baselines(self.targets, train)
 
     def compare(
         self, other: "Classifier", examples: Sequence[Labelled], *, done: Done = nobody, **options: Any

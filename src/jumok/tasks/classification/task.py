@@ -2,10 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -14,20 +12,18 @@ from jumok.data.batching import Indices
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.data.pages import OnPage, Page, make_page
-from jumok.data.shards import Shards
 from jumok.engines import Done, nobody
 from jumok.engines.torch import TorchEngine
-from jumok.errors import DataError
 from jumok.examples.labelled import Labelled
 from jumok.models.bert_heads import BertClassifier
 from jumok.models.rnn import RnnClassifier
-from jumok.tasks.baseline import baselines, overlap, share_in_common
 from jumok.tasks.classification import ClassificationConfig, ClassificationFacts
 from jumok.tasks.classification.predictor import Classifier, encode_prompt, encode_text, label_ids
 from jumok.tasks.classification.verbal import VerbalTask, encode_prompts
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.targets import Classes, Numbers, Several, Targets, learn_targets, targets_of
+from jumok.tasks.weights import label_weights
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
@@ -67,7 +63,7 @@ def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "Classificat
         prepared.refuse_long(lambda _, example, rule: encode_prompt(tokenizer, example, labels, rule))
         return VerbalTask(**arguments)
     prepared.refuse_long(encode_text)
-    return ClassificationTask(**arguments, weights=label_weights(config, targets, shards))
+    return ClassificationTask(**arguments, weights=label_weights(config.class_weights, targets, shards))
 
 
 def texts_of(example: Labelled) -> list[str]:
@@ -108,20 +104,6 @@ def encode_labelled(
         for row in framed.rows:
             facts["longest"] = max(facts["longest"], len(row))
             yield row, targets.stored(example)
-
-
-def label_weights(config: ClassificationConfig, targets: Targets, train: Shards) -> list[float] | None:
-    """The weight of each label in the loss; None if all weigh the same."""
-    if config.class_weights == "none":
-        return None
-    if isinstance(config.class_weights, dict):
-        if unknown := config.class_weights.keys() - set(targets.labels):
-            hint = f"use labels of the training data: {', '.join(targets.labels)}"
-            what = f"unknown label {', '.join(sorted(unknown))}"
-            raise DataError(what, where="task.class_weights", hint=hint, code="data.unknown_label")
-        return [config.class_weights.get(label, 1.0) for label in targets.labels]
-    counts = np.bincount(train.fields["label"].tokens.astype(np.int64), minlength=targets.width)
-    return targets.balanced(counts.tolist(), len(train))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,18 +157,6 @@ class ClassificationTask(OneTextTask[Labelled]):
             return {}
         temperature = predictor.targets.temperature(believed, gold)
         return {} if temperature is None else {"temperature": temperature}
-
-    def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """Scores of the most frequent label or the mean, of a bag of words and, for pairs, of their overlap."""
-        rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
-        gold = self.targets.gold(examples)
-        text, label = self.train.fields["text"], self.train.fields["label"]
-        found = baselines(self.targets, ((text[i], label[i]) for i in range(len(self.train))), rows)
-        if self.pair:
-            of_pair = partial(share_in_common, end=self.tokenizer.end_id, special=set(self.tokenizer.special_ids))
-            train = ((of_pair([text[i].tolist()]), label[i].tolist()) for i in range(len(self.train)))
-            found["overlap"] = overlap(self.targets, train, [*map(of_pair, rows)])
-        return {name: self.targets.metrics(decided, gold).values() for name, decided in found.items()}
 
 
 def target_loss(

@@ -18,7 +18,6 @@ from jumok.engines.torch import TorchEngine
 from jumok.examples.labelled import Labelled
 from jumok.models.gpt import Gpt
 from jumok.nn.cross_entropy import linear_cross_entropy
-from jumok.tasks.baseline import baselines
 from jumok.tasks.classification import ClassificationConfig, ClassificationFacts
 from jumok.tasks.classification.predictor import Classifier, encode_prompt, label_ids
 from jumok.tasks.language_model.task import Batch as TextBatch
@@ -96,14 +95,3 @@ class VerbalTask(OneTextTask[Labelled]):
     def evaluate(self, model: Gpt, *, done: Done = nobody) -> dict[str, float]:
         engine = TorchEngine([model], self.tokenizers, done)
         return Classifier(engine, self.tokenizers, self.targets, self.facts).quick(self.dev)
-
-    def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
-        """Scores of the most frequent label and of a bag of words."""
-        text, label = self.train.fields["text"], self.train.fields["label"]
-        labels = label_ids(self.tokenizer, self.targets.labels)
-        number = {tuple(ids): i for i, ids in enumerate(labels)}
-        train = ((text[i], [number[tuple(label[i].tolist())]]) for i in range(len(self.train)))
-        rows = [encode_prompt(self.tokenizer, example, labels, self.long_texts).rows for example in examples]
-        gold = self.targets.gold(examples)
-        found = baselines(self.targets, train, rows)
-        return {name: self.targets.metrics(decided, gold).values() for name, decided in found.items()}

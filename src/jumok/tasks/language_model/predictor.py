@@ -1,7 +1,7 @@
 """Continue texts, and compute their likelihood."""
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from math import log
@@ -18,7 +18,9 @@ from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
 from jumok.score.significance import Metric, Metrics, ScoreFunction, Values
 from jumok.tasks.attention import Attention
+from jumok.tasks.baseline import Baselines, some_of
 from jumok.tasks.language_model import LanguageModelFacts
+from jumok.tasks.language_model.baselines import Bytes
 from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
 
@@ -131,6 +133,15 @@ class Generator(Predictor[Text, Generated]):
             metrics = metrics.only([name for name in metrics.names if name != "bits_per_byte"])
             more["notes"] = [f"{unknown:,} tokens are unknown to the vocabulary: bits per byte would be too low"]
         return Measured(metrics, [], more, compared)
+
+    def baselines(self, train: Iterable[Text | Sentence]) -> Baselines:
+        bytewise = Bytes(whole_texts([*some_of(train)]))
+
+        def scored(examples: Sequence[Text | Sentence]) -> dict[str, Metrics]:
+            statistics = bytewise.statistics(whole_texts(examples))
+            return {"five_bytes_before": Metrics((Metric("bits_per_byte", statistics, bits_per_byte_from),))}
+
+        return scored
 
     def require_comparable(self, other: "Generator", examples: Sequence[Text | Sentence]) -> None:
         texts = whole_texts(examples)

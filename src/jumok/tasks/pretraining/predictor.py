@@ -1,6 +1,6 @@
 """Use a pre-trained encoder: fill masks, predict whether B follows A, or embed a text."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,9 @@ from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
 from jumok.score.significance import Values
 from jumok.tasks.attention import Attention
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig
+from jumok.tasks.pretraining.baselines import most_frequent, score_baseline
 from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge, majority_accuracy, pretraining_metrics
 from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
@@ -247,7 +249,13 @@ class Encoder(Predictor[Text, Encoded]):
             raise InputError(what, hint="use a run of pre-training", code="input.no_head")
         return PretrainingConfig(**self.config)
 
+    def baselines(self, train: Iterable[Any]) -> Baselines:
+        token = most_frequent(train, self.tokenizer)
+        return lambda examples: {"majority": score_baseline(self._reader(examples), token, SCORE_TOKENS)}
+
     def _judge(self, examples: Sequence[Sentence]) -> Values:
-        config, found = self._masks_of(), read_passages(examples, self.tokenizer, self.max_len)
-        reader = Reader(config, self.tokenizer, found, max_len=self.max_len, seed=DEV_SEED)
-        return judge(self.engine, reader, SCORE_TOKENS)
+        return judge(self.engine, self._reader(examples), SCORE_TOKENS)
+
+    def _reader(self, examples: Sequence[Sentence]) -> Reader:
+        found = read_passages(examples, self.tokenizer, self.max_len)
+        return Reader(self._masks_of(), self.tokenizer, found, max_len=self.max_len, seed=DEV_SEED)

@@ -1,19 +1,26 @@
 """Scores of masked tokens and next sentences: statistics of each passage, and the metrics made of them."""
 
 from math import exp
+from typing import Any, Protocol
 
 import numpy as np
 
-from jumok.data.packing import Reader
+from jumok.data.packing import Packed, Reader
 from jumok.data.passages import FRAME_OF_PAIR
-from jumok.engines import Done, Engine, nobody
+from jumok.engines import Done, nobody
 from jumok.score.significance import Metric, Metrics, ScoreFunction, Values
 
 DEV_SEED = 12345  # every run masks dev and test the same way
 STATISTICS = ("masked_loss", "masked_right", "masked", "pairs_right", "pairs", "pairs_strange")
 
 
-def judge(engine: Engine, reader: Reader, batch_tokens: int, *, done: Done = nobody) -> Values:
+class Guesses(Protocol):
+    """The part of an engine that is judged."""
+
+    def guess(self, batch: Packed) -> Any: ...
+
+
+def judge(engine: Guesses, reader: Reader, batch_tokens: int, *, done: Done = nobody) -> Values:
     """[passages, 6]: the STATISTICS of every passage."""
     rows = np.zeros((len(reader.passages), len(STATISTICS)))
     sizes = reader.passages.text.lengths(np.arange(len(rows))) + FRAME_OF_PAIR

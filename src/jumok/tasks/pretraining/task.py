@@ -131,10 +131,6 @@ class PretrainingTask:
         """Dev perplexity and accuracy at masked tokens, and accuracy of next-sentence prediction."""
         return dev_scores(judge(TorchEngine([model], self.tokenizers, done), self.dev_reader, self.batch_tokens))
 
-    def baseline_scores(self, examples: Sequence[Sentence]) -> dict[str, dict[str, float]]:
-        """None: the predictor reports the majority itself."""
-        return {}
-
     def calibrated(self, predictor: Any, dev: Sequence[Sentence]) -> dict[str, Any]:
         return {}
 

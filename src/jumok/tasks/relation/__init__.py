@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from jumok.config import Share
+from jumok.config import Positive, Share
 from jumok.engines import Engine
 from jumok.examples.made.data import ToyRelations
 from jumok.examples.relations import RelationData
@@ -30,6 +30,8 @@ class RelationConfig:
     no_relation: str | None = None
     """label for no relation, which F1 does not count: "Other" in SemEval-2010"""
     label_smoothing: Share = 0.0
+    class_weights: Literal["none", "balanced"] | dict[str, Positive] = "none"
+    """weights of the labels in the loss: all equal, higher for rare labels, or as given here"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -20,10 +20,15 @@ class RelationChecks(TextChecks):
         return Labels()
 
     def examine_settings(self, splits: Mapping[str, Iterable[Any]]) -> list[Finding]:
-        if self.config.no_relation is None:
+        weights, none = self.config.class_weights, self.config.no_relation
+        named = {
+            "task.no_relation": [none] if none else [],
+            "task.class_weights": [*weights] if isinstance(weights, dict) else [],
+        }
+        if not any(named.values()):
             return []
         labels = {example.gold for example in splits.get("train", ())}
-        return unknown_in_setting("task.no_relation", [self.config.no_relation], labels)
+        return [found for key, some in named.items() if some for found in unknown_in_setting(key, some, labels)]
 
 
 def _with_entities(example: Related) -> str:
@@ -40,5 +45,10 @@ def examine_outputs(
 ) -> list[Finding]:
     """Findings on the outputs; scores name relations without their direction."""
     return examine_predictions(
-        examples, outputs, result, split=split, labels=lambda example: [relation_of(example.gold)]
+        examples,
+        outputs,
+        result,
+        split=split,
+        labels=lambda example: [relation_of(example.gold)],
+        or_weigh=", or give rare ones a higher weight (task.class_weights)",
     )

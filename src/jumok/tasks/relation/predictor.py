@@ -1,6 +1,6 @@
 """Predict the relation between two entities of a text or, with taggers that find them, all relations of raw texts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -14,9 +14,11 @@ from jumok.examples.relations import Related
 from jumok.score.classification import perplexity_of, softmax
 from jumok.score.confusion import confusion
 from jumok.score.relations import OVERALL, relation_metrics, relation_of
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.passage import Passage
 from jumok.tasks.protocol import Failure, Hidden, Measured, Note, Predictor
 from jumok.tasks.relation import RelationFacts
+from jumok.tasks.relation.baselines import learn_baselines
 from jumok.tasks.relation.markers import Pieces, Row, encode_related
 from jumok.tasks.relation.pairs import Pairs
 from jumok.tasks.relation.sentences import Sentence, entities_of
@@ -210,6 +212,9 @@ class Relater(Predictor[Related, RelatedText]):
             ours, true = ([self.labels.index(label) for label in side] for side in (outputs, gold))
             more["confusion"] = asdict(confusion(ours, true, labels=self.labels))
         return Measured(relation_metrics(outputs, gold, **self.rule), outputs, more)
+
+    def baselines(self, train: Iterable[Related]) -> Baselines:
+        return learn_baselines(self.labels, self.rule, train)
 
     def require_comparable(self, other: "Relater", examples: Sequence[Related]) -> None:
         for what, a, b in (("labels", self.labels, other.labels), ("no_relation", self.no_relation, other.no_relation)):

@@ -18,15 +18,14 @@ from jumok.errors import DataError
 from jumok.examples.relations import Related
 from jumok.models.bert_heads import BertRelation
 from jumok.models.rnn import RnnClassifier
-from jumok.score.relations import OVERALL, relation_metrics
-from jumok.tasks.baseline import baselines
 from jumok.tasks.one_text import OneTextTask, notes_of_shards
 from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.relation import RelationConfig, RelationFacts
 from jumok.tasks.relation.markers import HEAD, TAIL, encode_related, markers
 from jumok.tasks.relation.pairs import admissible
-from jumok.tasks.relation.predictor import NEAR, Relater, gold_labels, scoring_rule
+from jumok.tasks.relation.predictor import NEAR, Relater, gold_labels
 from jumok.tasks.targets import Classes, collect_labels
+from jumok.tasks.weights import label_weights
 from jumok.tasks.windows import LongTexts, Part
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
@@ -56,7 +55,8 @@ def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "RelationTas
         what, hint = f"no example has the label {config.no_relation}", f"set it to one of {', '.join(labels)}"
         raise DataError(what, where="task.no_relation", hint=hint, code="data.unknown_label")
     prepared.refuse_long(encode_related)
-    return RelationTask(config=config, labels=labels, **prepared.arguments(shards))
+    weights = label_weights(config.class_weights, Classes(labels), shards)
+    return RelationTask(config=config, labels=labels, weights=weights, **prepared.arguments(shards))
 
 
 def learned(train: Corpus[Related]) -> dict[str, Any]:
@@ -108,6 +108,7 @@ class RelationTask(OneTextTask[Related]):
     """Batches, loss and evaluation for the training loop."""
 
     config: RelationConfig
+    weights: list[float] | None = None
 
     @property
     def facts(self) -> RelationFacts:
@@ -131,19 +132,11 @@ class RelationTask(OneTextTask[Related]):
             logits: Tensor = model(*read, batch.head.to(model.device), batch.tail.to(model.device))
         else:
             logits = model(*read)
-        total = F.cross_entropy(logits, labels, label_smoothing=self.config.label_smoothing, reduction="sum")
+        weights = None if self.weights is None else torch.tensor(self.weights, device=model.device)
+        smoothing = self.config.label_smoothing
+        total = F.cross_entropy(logits, labels, weight=weights, label_smoothing=smoothing, reduction="sum")
         return Loss(total, batch.count)
 
     def evaluate(self, model: AnyRelation, *, done: Done = nobody) -> dict[str, float]:
         engine = TorchEngine([model], self.tokenizers, done)
         return Relater(engine, self.tokenizers, self.facts, no_relation=self.config.no_relation).quick(self.dev)
-
-    def baseline_scores(self, examples: Sequence[Related]) -> dict[str, dict[str, float]]:
-        """Scores of the most frequent relation, and of a bag of words that includes the markers."""
-        assert self.long_texts is not None
-        text, label = self.train.fields["text"], self.train.fields["label"]
-        rows = [[encode_related(self.tokenizer, example, self.long_texts).ids] for example in examples]
-        found = baselines(Classes(self.labels), ((text[i], label[i]) for i in range(len(self.train))), rows)
-        gold, rule = [example.gold for example in examples], scoring_rule(self.labels, self.config.no_relation)
-        outputs = {name: [self.labels[i] for i in decided] for name, decided in found.items()}
-        return {name: relation_metrics(lines, gold, **rule).values(*OVERALL) for name, lines in outputs.items()}

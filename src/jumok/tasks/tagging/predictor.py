@@ -1,6 +1,6 @@
 """Tag: a text in, tags and entities with character offsets out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,9 +11,11 @@ from jumok.engines import Done, Engine, Tags, nobody
 from jumok.examples.spans import Spans
 from jumok.score.confusion import span_confusion
 from jumok.score.tagging import span_metrics, tag_metrics
+from jumok.tasks.baseline import Baselines
 from jumok.tasks.passage import Passage
 from jumok.tasks.protocol import Hidden, Measured, Note, Predictor
 from jumok.tasks.tagging import TaggingFacts, types_of
+from jumok.tasks.tagging.baselines import learn_names, learn_tags
 from jumok.tasks.tagging.units import Read, Units, Window, gold_tags, windows_of
 from jumok.tasks.targets import FEW_LABELS
 from jumok.text.span import Span
@@ -182,6 +184,9 @@ class Tagger(Predictor[Spans, TaggedText]):
         if notes := self._unknown_types(examples):
             more["notes"] = notes
         return Measured(metrics, [tagged.text for tagged in found], more)
+
+    def baselines(self, train: Iterable[Spans]) -> Baselines:
+        return learn_names(train) if self.types else learn_tags(train)
 
     def _unknown_types(self, examples: Sequence[Spans]) -> list[str]:
         unknown = [span.label for example in examples for span in example.marked if span.label not in self.types]

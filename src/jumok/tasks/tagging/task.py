@@ -21,7 +21,7 @@ from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.prepare import Preparation, Recipe, Recorded, counted, read_splits
 from jumok.tasks.tagging import TaggingFacts
 from jumok.tasks.tagging.predictor import Tagger
-from jumok.tasks.tagging.units import CAPITALS, Units, gold_tags, is_peeled, particles_of, windows_of
+from jumok.tasks.tagging.units import CAPITALS, Endings, Units, gold_tags, is_peeled, particles_of, windows_of
 from jumok.tasks.windows import LongTexts
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
@@ -42,7 +42,7 @@ def prepare(recipe: Recipe, cache: Cache, *, fresh: bool = True) -> "TaggingTask
         largest = max(prepared.tokenizer.vocab_size, len(tags), prepared.long_texts.max_len)
         return Recorded(rows, ("text", "first", "tag"), largest, facts)
 
-    shards = prepared.shards("spans", write, *mark)
+    shards = prepared.shards("spans with endings", write, *mark)
     units = Units.stored(shards.facts["units"])
 
     def encode(tokenizer: Tokenizer, example: Spans, long_texts: LongTexts) -> object:
@@ -60,6 +60,7 @@ def collect_tags(corpus: Corpus[Spans], *, mark_capitals: bool = False) -> tuple
     """The tags of the training data, `O` first, and its units, for reading raw text in prediction."""
     tags: set[str] = set()
     particles: set[str] = set()
+    endings = Endings()
     attached = alone = 0
     of_pieces = False
     for example in corpus:
@@ -69,6 +70,7 @@ def collect_tags(corpus: Corpus[Spans], *, mark_capitals: bool = False) -> tuple
             particles |= {*particles_of(example)}
             continue
         tags |= set(example.gold_tags)
+        endings.add(example.words)
         more = is_peeled(example.words)
         attached, alone = attached + more[0], alone + more[1]
     if len(tags) < 2:
@@ -77,6 +79,7 @@ def collect_tags(corpus: Corpus[Spans], *, mark_capitals: bool = False) -> tuple
     units = Units(
         of="pieces" if of_pieces else "words",
         peel=alone > attached,
+        endings=frozenset() if of_pieces else endings.learned(),
         particles=frozenset(particles),
         capitals=mark_capitals,
     )

@@ -11,6 +11,7 @@ capitals, and a second one if it is all capitals.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -29,6 +30,9 @@ from jumok.text.tokenizer import Tokenizer
 CAPITALS = "^"
 _LETTERS = re.compile(r"[\w\u0300-\u036f]+")  # accents may be separate characters
 _HANGUL = re.compile("[\u1100-\u11ff가-힣]+")
+_ENDING = re.compile(r"(?:n't|'(?:s|m|d|re|ve|ll))$")
+OFTEN = 3
+"""times that an ending is a word by itself in a corpus that splits it off"""
 _PARTICLE = re.compile(r"[가-힣]+")
 
 
@@ -48,6 +52,8 @@ class Units:
     of: Literal["words", "pieces"] = "words"
     peel: bool = True
     """words: split off the punctuation around them"""
+    endings: frozenset[str] = frozenset()
+    """words: those that are split off the end of a word, as 's and n't in corpora of English"""
     particles: frozenset[str] = frozenset()
     """pieces: suffixes to split off words"""
     capitals: bool = False
@@ -64,13 +70,14 @@ class Units:
         of_words = self.of == "words"
         found: dict[str, Any] = {"units": self.of}
         found |= {"peel": self.peel} if of_words else {"particles": sorted(self.particles)}
+        found |= {"endings": sorted(self.endings)} if self.endings else {}
         return found | ({"capitals": True} if self.capitals else {})
 
     def read(self, tokenizer: Tokenizer, text: str, words: Sequence[str] | None = None) -> Read:
         """The units of a text; `words`, if known, are used where words carry the tags."""
         if self.of == "pieces":
             return read_pieces(tokenizer, text, self.particles, capitals=self.capitals)
-        places = split_words(text, peel=self.peel) if words is None else places_of(words)
+        places = split_words(text, peel=self.peel, endings=self.endings) if words is None else places_of(words)
         return read_words(tokenizer, text, places, capitals=self.capitals)
 
 
@@ -127,12 +134,42 @@ def read_pieces(tokenizer: Tokenizer, text: str, particles: Collection[str] = ()
     return Read(ids, units, firsts)
 
 
-def split_words(text: str, *, peel: bool) -> list[Range]:
-    """Words separated by white space; with `peel`, without the punctuation around them, as in corpora of words."""
+def split_words(text: str, *, peel: bool, endings: Collection[str] = ()) -> list[Range]:
+    """Words separated by white space; with `peel`, without the punctuation around them, as in corpora of words, and
+    without these endings."""
     found = [match.span() for match in re.finditer(r"\S+", text)]
-    if not peel:
+    if peel:
+        found = [(begin + start, begin + end) for begin, after in found for start, end in _peeled(text[begin:after])]
+    if not endings:
         return found
-    return [(begin + start, begin + end) for begin, after in found for start, end in _peeled(text[begin:after])]
+    return [part for begin, after in found for part in _without_ending(text, begin, after, endings)]
+
+
+def _without_ending(text: str, begin: int, after: int, endings: Collection[str]) -> list[Range]:
+    word = text[begin:after].lower().replace("’", "'")
+    ending = max((ending for ending in endings if word.endswith(ending)), key=len, default="")
+    cut = after - len(ending)
+    return [(begin, cut), (cut, after)] if ending and cut > begin and text[cut - 1].isalpha() else [(begin, after)]
+
+
+class Endings:
+    """Learns the endings with an apostrophe that a corpus of words splits off."""
+
+    def __init__(self) -> None:
+        self._alone: Counter[str] = Counter()
+        self._attached: Counter[str] = Counter()
+
+    def add(self, words: Sequence[str]) -> None:
+        for word in words:
+            if len(word) > 1 and ("'" in word or "’" in word):
+                whole = _ENDING.search(word.lower().replace("’", "'"))
+                if whole:
+                    (self._alone if whole.start() == 0 else self._attached)[whole[0]] += 1
+
+    def learned(self) -> frozenset[str]:
+        """Those that are split off more often than not, and not just once or twice."""
+        often = (ending for ending, n in self._alone.items() if n >= OFTEN and n > self._attached[ending])
+        return frozenset(often)
 
 
 def _peeled(word: str) -> list[Range]:

@@ -14,6 +14,7 @@ import numpy as np
 from jumok.data.corpus import Corpus
 from jumok.errors import DataError
 from jumok.examples import SPLITS
+from jumok.examples.gettext import count_po
 from jumok.examples.pairs import Pair
 from jumok.findings import (
     Finding,
@@ -30,8 +31,9 @@ from jumok.findings import (
     worst_first,
 )
 from jumok.tasks.checks import Checks
+from jumok.tasks.translation.kept_checks import IN_DATA, IN_OUTPUTS, Kept, not_kept
 from jumok.text.alignment import aligned_stretches
-from jumok.text.language import WORD, Language
+from jumok.text.language import WORD, Language, mixed_word
 from jumok.text.lines import read_lines
 
 # fmt: off
@@ -56,6 +58,9 @@ _RULES: dict[str, Rule] = {
         " learns to answer in the wrong language: remove or translate them"),
     "swapped": ("data.swapped", 0, 0, "pairs with a source in {target} and a target in {source}", "The sides are"
         " swapped: exchange the two files or columns, or the two language codes"),
+    "mixed": ("data.mixed_scripts", 0.005, inf, "pairs with a word of letters from two scripts that look alike",
+        "Programs see other words than readers do: replace the letters of the foreign script"),
+    **IN_DATA,
     "same_pair": ("data.overlap", 0.005, 0.05, "{split} pairs that are also in {earlier}", "Scores on {split} will"
         " reward memorisation: remove these pairs from {earlier}"),
     "same_source": ("data.overlap", 0.02, inf, "{split} pairs whose source is in {earlier} with another target",
@@ -84,6 +89,8 @@ class TranslationChecks(Checks):
     def examine(self, *, seed: int) -> list[Finding]:
         aligned = [files for split in SPLITS for files in self.data.files(split) if len(files) == 2]
         findings = [finding for files in aligned for finding in examine_parallel_files(*map(Path, files))]
+        files = dict.fromkeys(Path(file) for split in SPLITS for files in self.data.files(split) for file in files)
+        findings += [examine_catalogue(file) for file in files if file.name.lower().removesuffix(".gz").endswith(".po")]
         # Files of different length cannot be read as pairs: stop at this finding.
         if any(finding.severity == "error" for finding in findings):
             return findings
@@ -169,6 +176,10 @@ class _Split:
         if same and self._languages[0].code != self._languages[1].code and WORD.search(source):
             self._tallies["copied"].add(pair.where, pair.source, pair.gold)
         wrong = [not same and self._languages[side].excludes(text) for side, text in enumerate((source, target))]
+        for kept, differing in not_kept(source, target) if not same else ():
+            self._tallies[kept].add(pair.where, pair.source, pair.gold, differing)
+        if mixed_word(source) or mixed_word(target):
+            self._tallies["mixed"].add(pair.where, pair.source, pair.gold)
         for kind, applies in zip(("wrong_source", "wrong_target", "swapped"), (*wrong, all(wrong)), strict=True):
             if applies:
                 self._tallies[kind].add(pair.where, pair.source, pair.gold)
@@ -224,6 +235,17 @@ def examine_parallel_files(source: Path, target: Path) -> list[Finding]:
     return [finding("data.misaligned", severity, count, max(n, n_target), counts + message, examples)]
 
 
+def examine_catalogue(path: Path) -> Finding:
+    """Count the messages of a PO file, of which only the translated ones are read."""
+    counts = count_po(path)
+    n = counts.translated + counts.fuzzy + counts.untranslated
+    message = f"{path}: {counts.translated:,} translated, {counts.fuzzy:,} fuzzy, {counts.untranslated:,} untranslated"
+    message += f" and {counts.obsolete:,} obsolete messages. Only the translated ones are read."
+    if counts.fuzzy:
+        message += " Check the fuzzy ones and remove their flag, to train on them, too."
+    return finding("data.catalogue", "note", counts.translated, max(n, 1), message)
+
+
 def _shown(pair: Pair) -> str:
     return example(pair.where, pair.source, pair.gold)
 
@@ -240,6 +262,7 @@ def examine_written(
     rows = [tuple(map(folded, row)) for row in zip(sources, outputs, references or [""] * len(sources), strict=True)]
     usual = median([len(output) / len(source) for source, output, _ in rows if source and output] or [1])
     tallies: dict[str, Tally] = defaultdict(Tally)
+    lost: dict[Kept, Tally] = defaultdict(Tally)
     examples_by_output: dict[str, dict[str, str]] = defaultdict(dict)
     for number, (source, output, reference) in enumerate(rows, start=1):
         pair = (f"line {number}", source, output)
@@ -247,6 +270,8 @@ def examine_written(
             tallies["no_output"].add(*pair)
         if _repeats(output, 4) and not (_repeats(source, 3) or _repeats(reference, 3)):
             tallies["repetition"].add(*pair)
+        for kept, differing in not_kept(source, output) if output and output != reference else ():
+            lost[kept].add(*pair, differing)
         wanted, most = (len(reference), 2.5) if reference else (usual * len(source), 4)
         if len(output) > wanted * most and len(output) > wanted + 30:
             tallies["far_too_long"].add(*pair)
@@ -258,6 +283,8 @@ def examine_written(
     findings: list[Finding] = []
     for kind, tally in tallies.items():
         findings += judge(_RULES[kind], tally, len(rows), facts, begin=begin)
+    for kept, tally in lost.items():
+        findings += judge(IN_OUTPUTS[kept], tally, len(rows), facts, begin=begin)
     distinct = len({source for source, _, _ in rows})
     same = list(max(examples_by_output.values(), key=len, default={}).values())
     if len(same) >= max(5, 0.2 * distinct):

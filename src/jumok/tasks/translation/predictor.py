@@ -3,7 +3,7 @@
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -22,8 +22,11 @@ from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
 from jumok.tasks.attention import Attention
-from jumok.tasks.protocol import Measured, Note, NoteCounter, Predictor, answered
+from jumok.tasks.baseline import Baselines
+from jumok.tasks.notes import NoteCounter
+from jumok.tasks.protocol import Measured, Note, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.baselines import learn_baselines
 from jumok.tasks.translation.repair import repaired
 from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
 from jumok.text.placeholders import Unit, compare, find_units
@@ -232,6 +235,9 @@ class Translator(Predictor[Pair, Translation]):
         by_length = bleu_by_length(metrics, sources, lowercase=self.facts.lowercase)
         more: dict[str, Any] = {"bleu_by_source_words": [score.plain() for score in by_length.scores()]}
         return Measured(metrics, outputs, more | ({"notes": notes.told()} if notes.told() else {}))
+
+    def baselines(self, train: Iterable[Pair]) -> Baselines:
+        return learn_baselines(train, partial(translation_metrics, target_language=self.target))
 
     def require_comparable(self, other: "Translator", examples: Sequence[Pair]) -> None:
         if (self.source, self.target) != (other.source, other.target):

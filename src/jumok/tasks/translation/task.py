@@ -164,9 +164,6 @@ class TranslationTask:
         """Remarks on training pairs that were skipped."""
         return notes_of_shards(self.train)
 
-    def baseline_scores(self, examples: Sequence[Pair]) -> dict[str, dict[str, float]]:
-        return {}
-
     def calibrated(self, predictor: Any, dev: Sequence[Pair]) -> dict[str, Any]:
         return {}
 
