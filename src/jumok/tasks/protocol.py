@@ -1,7 +1,7 @@
 """The interface of tasks and predictors.
 
-A `TaskKind` is a task's entry in the table `TASKS`. A `Predictor` turns examples into outputs; an example that cannot be
-answered gives a `Failure` instead, and a `Note` on an output reports, for example, that the text was truncated.
+A `TaskKind` is a task's entry in the table `TASKS`. A `Predictor` turns examples into outputs, or into a `Failure`; a
+`Note` on an output reports, for example, that the text was truncated.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +30,7 @@ from jumok.text.tokenizer import Tokenizer, Tokenizers
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A remark on an output: a stable code, and a text."""
+    """A remark on an output."""
 
     code: str
     """stable, for programs"""
