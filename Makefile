@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+JOEYNMT := .venv-joeynmt
 STAMP := $(VENV)/.installed
 FONTS := $(VENV)/.fonts
 BROWSER := $(VENV)/.browser
@@ -66,14 +67,11 @@ format: install ## Format and mend what can be mended
 	$(BIN)/ruff format src tests benchmarks docs
 	$(BIN)/ruff check --fix src tests benchmarks docs
 
-bench: install ## The benchmarks; results in benchmarks/results. With JUMOK_DATA and WEIGHTS=RUN, those on corpora too
-	$(BIN)/python benchmarks/training.py
-	$(BIN)/python benchmarks/recurrent.py
-	$(BIN)/python benchmarks/memory.py
-	$(BIN)/python benchmarks/contention.py
-	test -z "$$JUMOK_DATA" || $(BIN)/python benchmarks/pretraining.py
+bench: install ## The benchmarks, 70 minutes; with JUMOK_DATA and WEIGHTS=RUN, those on corpora and fine-tuning, too
 	test -z "$(WEIGHTS)" || $(BIN)/pip install --quiet "accelerate>=1.15"
-	test -z "$(WEIGHTS)" || $(BIN)/python benchmarks/finetuning.py $(WEIGHTS)
+	test -x $(JOEYNMT)/bin/python || $(PYTHON) -m venv $(JOEYNMT)
+	$(JOEYNMT)/bin/pip install --quiet torch==2.13.0 joeynmt importlib_metadata || echo "note: JoeyNMT does not install here"
+	$(BIN)/python benchmarks/all.py --joeynmt $(JOEYNMT)/bin/python $(if $(WEIGHTS),--weights $(WEIGHTS))
 
 golden: install ## Write the golden losses anew; look at the difference before you commit it
 	$(BIN)/python tests/golden/record.py
@@ -86,4 +84,4 @@ pictures: install ## Take the pictures of the page anew, from a fresh demo
 	JUMOK_DEMO=runs/pictures/quickstart JUMOK_PICTURES=docs/pictures $(BIN)/python -m pytest -q tests/system/test_page_pictures.py
 
 clean: ## Remove what the other targets made, runs excepted
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(JOEYNMT) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

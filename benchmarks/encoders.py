@@ -1,13 +1,14 @@
-"""Classes and tags of a file by a BERT: the fast engine beside ONNX Runtime, transformers and our reference.
+"""Classes, tags and answers of a file by a BERT: the fast engine beside ONNX Runtime, transformers and our reference.
 
     python benchmarks/encoders.py [--rounds 5] [--bert FOLDER] [--lines 512]
 
 FOLDER is a BERT in Hugging Face's layout; without it, one of MiniLM's size (6 layers of 384) with random weights. Lines
-are made of words of its vocabulary, as many as a sentence of SST-2 or CoNLL-2003 has. From text to labels, tokenizing
-included, on one thread; what is compared is processor time.
+are made of words of its vocabulary, as many as a sentence of SST-2 or CoNLL-2003 has; questions come with a text of 80
+to 160 words. From text to labels or spans, tokenizing included, on one thread; what is compared is processor time.
 
 The peers are what people make: `torch.onnx.export`, in float32 and after `quantize_dynamic` with a scale for each
-channel, in sorted batches of the size that is fastest here; and transformers in sorted batches of 16.
+channel, in sorted batches of the size that is fastest here; CTranslate2's encoder in int8, as its own converter writes
+it, without a head; and transformers in sorted batches of 16.
 """
 
 import argparse
@@ -21,21 +22,26 @@ from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import ctranslate2
 import numpy as np
 import onnxruntime
 import torch
+from ctranslate2.converters import TransformersConverter
 from interleave import write
 from onnxruntime.quantization import QuantType, quantize_dynamic
 from prediction import Works, fastest, measured, rows_of, words
 from transformers import (
     BertConfig,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
+    BertModel,
     PreTrainedTokenizerFast,
 )
 
 from jumok.building import _store, build_engine
 from jumok.engines.fast_folder import engine_folder, read_engine
+from jumok.examples.questions import Question
 from jumok.exchange import import_folder
 from jumok.hub.tokenizer import write_tokenizers
 from jumok.predictor import load
@@ -44,7 +50,13 @@ from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import BERT, TokenizerConfig
 
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
-TASKS = {"classify": (BertForSequenceClassification, 2), "tag": (BertForTokenClassification, 9)}
+TASKS = {
+    "classify": (BertForSequenceClassification, 2),
+    "tag": (BertForTokenClassification, 9),
+    "answer": (BertForQuestionAnswering, 2),
+}
+Given = Sequence[tuple[str, ...]]
+"""texts, or questions with their texts"""
 BATCHES = (8, 16, 32)
 
 
@@ -65,11 +77,22 @@ def make_folder(folder: Path, bert: Path | None, task: str) -> None:
     write_tokenizers(folder, Tokenizers(tokenizer, tokenizer), max_length=512)
 
 
-def made_lines(tokenizer: Tokenizer, n: int) -> list[str]:
-    """Of 4 to 40 words, 19 on average."""
+def made_texts(task: str, tokenizer: Tokenizer, n: int) -> list[tuple[str, ...]]:
+    """Texts of 4 to 40 words, 19 on average; for questions, of 10 words, a fourth as many texts of 80 to 160."""
     known = [piece for piece in tokenizer.pieces(range(tokenizer.vocab_size)) if piece.isalpha() and piece.islower()]
     rng = np.random.default_rng(1)
-    return [" ".join(rng.choice(known, size=min(max(int(rng.normal(19, 9)), 4), 40))) for _ in range(n)]
+
+    def text(words: int) -> str:
+        return " ".join(rng.choice(known, size=words))
+
+    if task == "answer":
+        return [(text(10), text(int(rng.integers(80, 160)))) for _ in range(n // 4)]
+    return [(text(min(max(int(rng.normal(19, 9)), 4), 40)),) for _ in range(n)]
+
+
+def logits_of(output: Any) -> Any:
+    """What the task asks for is the highest of these along their last axis, or for answers along the tokens."""
+    return output.logits if "logits" in output else torch.stack([output.start_logits, output.end_logits], dim=1)
 
 
 def exported(folder: Path, beside: Path, task: str) -> tuple[Path, Path]:
@@ -82,7 +105,7 @@ def exported(folder: Path, beside: Path, task: str) -> tuple[Path, Path]:
             self.model = model
 
         def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-            return self.model(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).logits
+            return logits_of(self.model(input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids))
 
     ids = torch.randint(5, 1000, (2, 16))
     exact, rounded = beside / f"{task}.onnx", beside / f"{task}-int8.onnx"
@@ -103,24 +126,41 @@ def exported(folder: Path, beside: Path, task: str) -> tuple[Path, Path]:
     return exact, rounded
 
 
-def sorted_batches(tokenizer: Any, lines: Sequence[str], rows: int, kind: str) -> Any:
-    """Batches of lines of like length, as tensors or arrays."""
-    order = sorted(lines, key=lambda line: -len(line))
+def sorted_batches(tokenizer: Any, given: Given, rows: int, kind: str) -> Any:
+    """Batches of texts of like length, as tensors or arrays."""
+    order = sorted(given, key=lambda texts: -sum(map(len, texts)))
     for first in range(0, len(order), rows):
-        yield tokenizer(
-            order[first : first + rows], padding=True, truncation=True, return_token_type_ids=True, return_tensors=kind
-        )
+        sides = [list(side) for side in zip(*order[first : first + rows], strict=True)]
+        yield tokenizer(*sides, padding=True, truncation=True, return_token_type_ids=True, return_tensors=kind)
 
 
-def session_work(graph: Path, tokenizer: Any, lines: Sequence[str], rows: int) -> Callable[[], object]:
+def session_work(graph: Path, tokenizer: Any, given: Given, rows: int) -> Callable[[], object]:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def work() -> None:
-        for batch in sorted_batches(tokenizer, lines, rows, "np"):
+        for batch in sorted_batches(tokenizer, given, rows, "np"):
             session.run(None, {name: batch[name].astype(np.int64) for name in INPUTS})[0].argmax(-1).tolist()
+
+    return work
+
+
+def encoder_work(folder: Path, beside: Path, tokenizer: Any, given: Given, rows: int) -> Callable[[], object]:
+    """The body alone in CTranslate2, int8."""
+    if not beside.exists():
+        model = BertModel.from_pretrained(folder)
+        model.save_pretrained(beside / "body")
+        tokenizer.save_pretrained(beside / "body")
+        TransformersConverter(str(beside / "body")).convert(str(beside / "ct2"), quantization="int8")
+    encoder = ctranslate2.Encoder(str(beside / "ct2"), compute_type="int8", inter_threads=1, intra_threads=1)
+
+    def work() -> None:
+        for batch in sorted_batches(tokenizer, given, rows, "np"):
+            texts = [ids[: mask.sum()].tolist() for ids, mask in zip(batch[INPUTS[0]], batch[INPUTS[1]], strict=True)]
+            kinds = [k[: len(text)].tolist() for k, text in zip(batch[INPUTS[2]], texts, strict=True)]
+            np.array(encoder.forward_batch(texts, token_type_ids=kinds).last_hidden_state)
 
     return work
 
@@ -131,12 +171,14 @@ def compared(task: str, bert: Path | None, n: int, rounds: int, beside: Path) ->
     import_folder(folder, run)
     build_engine(run)
     exact = load(run, engine="fast")
-    exact.predict(["a"])  # reads the weights, which are replaced next
+    read = (lambda one: Question("", *one)) if task == "answer" else (lambda one: one[0])
+    exact.predict([read(("a", "a"))])  # reads the weights, which are replaced next
     model_path = run / "model"
     built, _ = read_engine(engine_folder(model_path), model_path)
     _store(engine_folder(model_path), replace(built, compute="int8"), read_model(model_path))
     rounded, reference = load(run, engine="fast"), load(run, engine="torch")
-    lines = made_lines(exact.tokenizer, n)
+    given = made_texts(task, exact.tokenizer, n)
+    examples = [read(one) for one in given]
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     tokenizer.model_max_length = 512
     kind = TASKS[task][0]
@@ -144,36 +186,40 @@ def compared(task: str, bert: Path | None, n: int, rounds: int, beside: Path) ->
 
     def transformers_work() -> None:
         with torch.inference_mode():
-            for batch in sorted_batches(tokenizer, lines, 16, "pt"):
-                theirs(**{name: batch[name] for name in INPUTS}).logits.argmax(-1).tolist()
+            for batch in sorted_batches(tokenizer, given, 16, "pt"):
+                logits_of(theirs(**{name: batch[name] for name in INPUTS})).argmax(-1).tolist()
 
     graphs = dict(zip(("float32", "int8"), exported(folder, beside, task), strict=True))
     best = {
-        name: fastest({rows: session_work(graph, tokenizer, lines, rows) for rows in BATCHES})
+        name: fastest({rows: session_work(graph, tokenizer, given, rows) for rows in BATCHES})
         for name, graph in graphs.items()
     }
     peers: Works = {
-        f"ONNX Runtime {name}, batches of {best[name]}": session_work(graph, tokenizer, lines, best[name])
+        f"ONNX Runtime {name}, batches of {best[name]}": session_work(graph, tokenizer, given, best[name])
         for name, graph in graphs.items()
     }
     float32_peer, int8_peer = peers
+    encoders = {rows: encoder_work(folder, beside / f"{task}-encoder", tokenizer, given, rows) for rows in BATCHES}
+    encoder = f"CTranslate2 int8 without a head, batches of {(most := fastest(encoders))}"
+    peers[encoder] = encoders[most]
     works: Works = {
-        "jumok": lambda: exact.predict(lines),
-        "jumok int8": lambda: rounded.predict(lines),
-        "jumok torch": lambda: reference.predict(lines),
+        "jumok": lambda: exact.predict(examples),
+        "jumok int8": lambda: rounded.predict(examples),
+        "jumok torch": lambda: reference.predict(examples),
         "transformers": transformers_work,
         **peers,
     }
     times = measured(works, rounds)
     rows = rows_of(
-        f"{task} {n} lines (float32)",
+        f"{task}, {len(given)} texts (float32)",
         times,
         {"transformers": 1.5, float32_peer: None, "jumok torch": None},
-        units=n,
-        unit="lines",
+        units=len(given),
+        unit="texts",
     )
     int8 = {**times, "jumok": times["jumok int8"]}
-    rows += rows_of(f"{task} {n} lines (int8)", int8, {int8_peer: 1.0, "transformers": None}, units=n, unit="lines")
+    targets = {int8_peer: 1.0, encoder: None, "transformers": None}
+    rows += rows_of(f"{task}, {len(given)} texts (int8)", int8, targets, units=len(given), unit="texts")
     return rows
 
 

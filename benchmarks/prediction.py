@@ -1,6 +1,6 @@
 """Predictions beside other engines: translation, generation, classification, tagging, the first answer, two cores.
 
-    python benchmarks/prediction.py [--rounds 5] [--only WORK,…] [--bert FOLDER] [--run RUN --text FILE]
+    python benchmarks/prediction.py [--rounds 5] [--only WORK,…] [--run RUN --text FILE] [--joeynmt PYTHON]
 
 Every engine gets the same weights, the same sentences and the same search, in one process and in turns, on one thread
 (OMP_NUM_THREADS=1); what is compared is processor time. CTranslate2 is called directly: at its defaults in float32, and
@@ -8,10 +8,12 @@ at its best settings, int8 with the batch size that is fastest here. transformer
 
 `tiny` (4+4 layers of 128) and `base` (6+6 of 512), both with 8,000 tokens, have learned to write 14 tokens whatever
 they read (see `learn_to_end`): their outputs mean nothing, and have the length of a sentence. RUN is a translator with
-real weights, whose texts are in FILE; FOLDER is a BERT. Without them, their rows are left out.
+real weights, whose texts are in FILE; PYTHON runs in an environment that has JoeyNMT. Without them, their rows are left
+out.
 """
 
 import argparse
+import json
 import os
 import resource
 import subprocess
@@ -107,9 +109,10 @@ def make_run(folder: Path, c: TransformerConfig | GptConfig, tokenizer: Tokenize
 
 
 def cpu(work: Callable[[], object]) -> float:
+    """Processor seconds; what a peer in a process of its own says it took."""
     began = process_time()
-    work()
-    return process_time() - began
+    said = work()
+    return said if isinstance(said, float) else process_time() - began
 
 
 def measured(works: Works, rounds: int) -> dict[str, list[float]]:
@@ -155,7 +158,13 @@ def rows_of(
 
 
 def translation(
-    name: str, run: Path, texts: Sequence[str], rounds: int, beside: Path, search: dict[str, Any]
+    name: str,
+    run: Path,
+    texts: Sequence[str],
+    rounds: int,
+    beside: Path,
+    search: dict[str, Any],
+    joeynmt: Path | None = None,
 ) -> list[Row]:
     """One search by all engines: our fast engine, our reference, CTranslate2 and transformers."""
     fast, reference = load(run, engine="fast"), load(run, engine="torch")
@@ -190,6 +199,11 @@ def translation(
     c = read_model(run / "model").config
     works["transformers"] = transformers_translation(c, sources, vocabulary, beam, written)
     targets["transformers"] = {"tiny": 8.0, "base": 4.0}.get(name)
+    if joeynmt is not None:
+        works["JoeyNMT"] = joey_translation(
+            joeynmt, c, sources, vocabulary, beam, written, beside / f"{name}-{beam}.json"
+        )
+        targets["JoeyNMT"] = None
     print(f"{name}: {written} tokens a sentence")
     work = f"{'greedy' if beam == 1 else f'beam {beam}'}, {name} ({fast.engine.built.compute}"
     work += f", shortlist {fast.engine.built.shortlist})" if fast.engine.built.shortlist else ")"
@@ -224,6 +238,32 @@ def transformers_translation(
                 mask = (read != pad).long()
                 lengths = {"min_new_tokens": written, "max_new_tokens": written}
                 model.generate(input_ids=read, attention_mask=mask, num_beams=beam, **lengths)
+
+    return work
+
+
+def joey_translation(
+    python: Path,
+    c: TransformerConfig,
+    sources: Sequence[Sequence[int]],
+    vocabulary: int,
+    beam: int,
+    written: int,
+    file: Path,
+) -> Callable[[], float]:
+    """JoeyNMT's search with a model of this size, likewise in sorted batches of 32 and with outputs of this length."""
+    sizes = {name: getattr(c, name) for name in ("n_layers", "n_heads", "d_model", "d_ff", "norm")}
+    asked = {**sizes, "rows": sources, "vocabulary": vocabulary, "beam": beam, "alpha": 0.6, "written": written}
+    file.write_text(json.dumps(asked), "utf-8")
+    command = [str(python), str(Path(__file__).with_name("joey.py")), str(file)]
+    peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert peer.stdin is not None
+    assert peer.stdout is not None
+    asking, answers = peer.stdin, peer.stdout
+
+    def work() -> float:
+        print(file=asking, flush=True)
+        return float(answers.readline())
 
     return work
 
@@ -366,6 +406,7 @@ def main() -> None:
     parser.add_argument("--only", default="tiny,base,gpt,cold,scheduling,run")
     parser.add_argument("--run", type=Path)
     parser.add_argument("--text", type=Path)
+    parser.add_argument("--joeynmt", type=Path, metavar="PYTHON")
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     given = parser.parse_args()
     only, rounds = given.only.split(","), given.rounds
@@ -384,7 +425,7 @@ def main() -> None:
             if name in only:
                 some = texts if name == "tiny" else texts[: len(texts) // 4]
                 for search in (beam, greedy):
-                    rows += translation(name, run, some, rounds, beside, search)
+                    rows += translation(name, run, some, rounds, beside, search, given.joeynmt)
         if given.run is not None and "run" in only:
             lines = given.text.read_text("utf-8").splitlines()[: given.sentences]
             for search in (beam, greedy):

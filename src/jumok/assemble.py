@@ -19,14 +19,17 @@ from jumok.hub.folder import ModelFolder
 from jumok.memory import available_memory, gibibytes
 from jumok.models.build import Model, build_model
 from jumok.models.rnn import RnnConfig
+from jumok.planning import plan_minutes
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
 from jumok.show import cost
 from jumok.tasks.stored import read_start
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
 from jumok.threads import Threads
+from jumok.train import rehearsal
 from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
+from jumok.train.length import Planned, Stretch, stretches, with_plan
 from jumok.train.loop import Event, Interrupted, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.train.samples import Sample, Sampled, answers, chosen, with_samples
@@ -56,6 +59,8 @@ class Run:
     threads: Threads
     fingerprints: Mapping[str, str]
     """of the data that it was prepared from"""
+    planned: Planned | None = None
+    """if it was just planned how long to train"""
 
     def require_same_data(self, now: Mapping[str, str]) -> None:
         """Refuse to score data that changed while the run was trained."""
@@ -134,6 +139,7 @@ def assemble(
     recipe: Recipe, folder: RunFolder, group: Group | None = None, poll: Callable[[], None] = lambda: None
 ) -> Run:
     """Prepare the data, or find it in the cache, and build everything that trains; `poll` may raise to stop it."""
+    since = rehearsal.clock()
     device = choose_device(recipe.train.device)
     threads = Threads(recipe.train.threads, torch.set_num_threads)
     group = group or Group(device=device)
@@ -151,7 +157,6 @@ def assemble(
         if group.rank == 0:
             _claim(folder, facts, task.tokenizers)
     notes += task.notes()
-    recipe = replace(recipe, train=recipe.train.resolved(lambda epoch: sum(1 for _ in task.batches(epoch))))
     torch.manual_seed(recipe.seed)
     head = recipe.kind.head(asdict(recipe.task), task.facts)
     _refuse_too_large(recipe, task.tokenizers, device)
@@ -163,7 +168,21 @@ def assemble(
         give_features(model, read_start(recipe.features))
     notes += begin_with_vectors(model, recipe, task.tokenizers, read=begins)
     optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
-    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints)
+    plan, planned = stretches(folder.stored() or {}), None
+    if not plan:
+        kind, minutes = recipe.train.length
+        if kind == "minutes":
+            parts = {"task": task, "model": model, "optimizer": optimizer, "group": group}
+            planned = plan_minutes(recipe, minutes, **parts, poll=poll, since=since)
+            steps = planned.steps
+        else:
+            steps = recipe.train.counted(lambda epoch: sum(1 for _ in task.batches(epoch)))
+        plan = [Stretch(0, steps)]
+        with group.first_before_others():
+            if group.rank == 0:
+                folder.store(with_plan(folder.stored() or {}, plan))
+    recipe = replace(recipe, train=recipe.train.resolved(plan[-1].steps, shares_of=plan[0].steps))
+    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints, planned)
 
 
 def _refuse_too_large(recipe: Recipe, tokenizers: Tokenizers, device: torch.device) -> None:

@@ -27,6 +27,7 @@ from jumok.series import gather, series
 from jumok.tasks.stored import write_model
 from jumok.train.distributed import Group, join_group, leave_group
 from jumok.train.folder import RunFolder
+from jumok.train.length import Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Interrupted, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
 
@@ -58,7 +59,7 @@ class Scored:
     result: dict[str, Any]
 
 
-Event = Began | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
+Event = Began | Planned | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
 
 
 def train(
@@ -109,6 +110,9 @@ def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) 
         run = assemble(recipe, folder, group, poll)
         if tells:
             yield _began(run)
+            if run.planned is not None:
+                folder.append(run.planned)
+                yield run.planned
         for event in run.train(stop):
             if tells:
                 folder.append(event)

@@ -3,6 +3,8 @@
 import ast
 import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,11 @@ def test_a_stale_page_is_told(pages, monkeypatch):
 
     monkeypatch.setitem(generate.PAGES, "errors.md", lambda: "something else")
     assert "docs/errors.md" in generate.main(check=True)
+
+
+def test_the_tables_of_ratios_are_those_of_the_results():
+    done = subprocess.run([sys.executable, ROOT / "benchmarks/table.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_every_task_has_recorded_examples():

@@ -416,7 +416,7 @@ def test_the_best_checkpoint_is_there_at_any_step(tmp_path: Path) -> None:
 
 
 def model_of(run: Path) -> torch.nn.Module:
-    engine = load(run).engine
+    engine = load(run, engine="torch").engine
     assert isinstance(engine, TorchEngine)
     return engine.models[0]
 

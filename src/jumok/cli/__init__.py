@@ -22,7 +22,7 @@ from jumok.version import __version__
 
 
 class Commands(TyperGroup):
-    """Ends a command quietly when nobody reads its output any more."""
+    """Ends a command quietly when nobody reads its output any more, or on Ctrl-C."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -32,6 +32,8 @@ class Commands(TyperGroup):
             # What is left in the buffer is flushed at the end of the process, and would fail again.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             raise typer.Exit(128 + signal.SIGPIPE) from None
+        except KeyboardInterrupt:
+            raise typer.Exit(128 + signal.SIGINT) from None
         return result
 
 

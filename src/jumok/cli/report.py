@@ -22,6 +22,7 @@ from jumok.score.significance import Comparison
 from jumok.series import parts_of
 from jumok.show import Cost
 from jumok.train.folder import RunFolder
+from jumok.train.length import Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
 from jumok.training import Began, Event, Scored, Scoring
@@ -63,6 +64,12 @@ class TrainingReport:
         match event:
             case Began():
                 self._began(event)
+            case Planned():
+                self.console.print(
+                    f"{event.minutes:g} minutes: {event.steps:,} steps at {_brief(event.seconds_per_step)},"
+                    f" evaluations at {_brief(event.seconds_per_evaluation)},"
+                    f" final scores in {_brief(event.seconds_of_scoring)}"
+                )
             case Resumed():
                 self.console.print(f"resuming from step {event.step}")
                 if self.bar and self.bar_task is not None:
@@ -157,6 +164,10 @@ class TrainingReport:
             return
         reason = "stopped early, out of patience" if finished.reason == "patience" else "done"
         self.console.print(f"{reason}: the model is in {self.out / 'model'}, its scores in {self.out / 'scores.json'}")
+
+
+def _brief(seconds: float) -> str:
+    return f"{seconds:.2g} s" if seconds < 10 else _duration(seconds)
 
 
 def _duration(seconds: float) -> str:

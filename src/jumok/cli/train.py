@@ -33,12 +33,13 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
     from jumok.recipe import load_recipe
     from jumok.train.loop import Finished
 
-    loaded = load_recipe(recipe, overrides or [])
-    with interruptible() as asked, TrainingReport(loaded, out, talk, asked) as report:
-        last = None
-        for event in training.train(loaded, out, stop=lambda: bool(asked), done=report.scored):
-            report.watch(event)
-            last = event
+    last = None
+    with interruptible() as asked:
+        loaded = load_recipe(recipe, overrides or [])
+        with TrainingReport(loaded, out, talk, asked) as report:
+            for event in training.train(loaded, out, stop=lambda: bool(asked), done=report.scored):
+                report.watch(event)
+                last = event
     if isinstance(last, Finished):
         if last.reason == "interrupted":
             raise typer.Exit(128 + (asked[0] if asked else signal.SIGTERM))

@@ -21,6 +21,7 @@ from torch import Tensor, nn
 from jumok.config import Count, Positive, Steps
 from jumok.errors import RunError
 from jumok.threads import MOST_THREADS, Threads
+from jumok.train.batches import Batches
 from jumok.train.checkpoint import Checkpoints
 from jumok.train.distributed import Group
 from jumok.train.layers import Layers, TransferConfig
@@ -79,8 +80,11 @@ class TrainConfig:
     """Steps, batches, evaluation and checkpoints."""
 
     steps: Count = 100_000
+    """how long to train, unless epochs or minutes say it"""
     epochs: Count | None = None
-    """passes over the training data; overrides `steps`"""
+    """passes over the training data, instead of `steps`"""
+    minutes: Positive | None = None
+    """as many steps as fit into this time on this machine, evaluations and final scores included, instead of `steps`"""
     batch_tokens: Annotated[int, Field(ge=1, le=2**24)] = 4096
     """tokens per batch, padding included, on its longer side"""
     accumulate: Count = 1
@@ -107,14 +111,24 @@ class TrainConfig:
     """minutes without progress after which the other processes of a group take one for stuck, and end"""
     tensorboard: bool = False
 
-    def resolved(self, epoch_lengths: Callable[[int], int]) -> "TrainConfig":
-        """Replace epochs and fractions by numbers of steps; `epoch_lengths` counts the batches of an epoch."""
-        steps = self.steps
-        if self.epochs is not None:
-            steps = max(sum(map(epoch_lengths, range(self.epochs))) // self.accumulate, 1)
+    @property
+    def length(self) -> tuple[Literal["steps", "epochs", "minutes"], float]:
+        """What decides how long to train, and its value."""
+        if self.minutes is not None:
+            return "minutes", self.minutes
+        return ("steps", self.steps) if self.epochs is None else ("epochs", self.epochs)
+
+    def counted(self, epoch_lengths: Callable[[int], int]) -> int:
+        """The number of steps that `steps` or `epochs` are; `epoch_lengths` counts the batches of an epoch."""
+        if self.epochs is None:
+            return self.steps
+        return max(sum(map(epoch_lengths, range(self.epochs))) // self.accumulate, 1)
+
+    def resolved(self, steps: int, *, shares_of: int | None = None) -> "TrainConfig":
+        """Train for so many steps; fractions become numbers of steps, of those that were planned at first."""
 
         def counted(amount: float) -> int:
-            return int(amount) if amount >= 1 or not amount else max(round(amount * steps), 1)
+            return int(amount) if amount >= 1 or not amount else max(round(amount * (shares_of or steps)), 1)
 
         return replace(
             self,
@@ -224,13 +238,13 @@ def train(
     if progress.finished:
         yield Finished(progress.step, "steps" if progress.step == config.steps else "patience")
         return
-    source, layers = _Batches(task, progress), Layers(model, config.transfer)
+    source, layers = Batches(task.batches, progress.epoch, progress.batch), Layers(model, config.transfer)
     reason: Literal["steps", "patience", "interrupted"] = "steps"
     while progress.unevaluated or progress.step < config.steps:
         if not progress.unevaluated:
             layers.at(progress.step + 1)
             try:
-                event = _step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
+                event = take_step(model, task, config, optimizer, peak_rate, source, progress.step + 1, seed, group)
             except RunError as error:
                 if error.code == "run.not_finite":
                     yield Diverged(progress.step + 1, error.what)
@@ -271,40 +285,18 @@ def planned_steps(saved: list[int], config: TrainConfig, last: int) -> list[int]
     return [step for step in saved if step % config.save_every == 0 or step == last]
 
 
-class _Batches:
-    """An endless stream of micro-batches, starting from `progress`."""
-
-    def __init__(self, task: Task, progress: Progress) -> None:
-        self.task = task
-        self.epoch = progress.epoch
-        self.batch = 0
-        self._plan = task.batches(self.epoch)
-        while self.batch < progress.batch and next(self._plan, None) is not None:
-            self.batch += 1
-
-    def take(self) -> Any:
-        for _ in range(2):
-            examples = next(self._plan, None)
-            if examples is not None:
-                self.batch += 1
-                return examples
-            self.epoch, self.batch = self.epoch + 1, 0
-            self._plan = self.task.batches(self.epoch)
-        hint = "add at least one training example"
-        raise RunError("the epoch has no batches", hint=hint, code="run.no_batches")
-
-
-def _step(
+def take_step(
     model: nn.Module,
     task: Task,
     config: TrainConfig,
     optimizer: torch.optim.Optimizer,
     peak_rate: float,
-    source: _Batches,
+    source: Batches,
     step: int,
     seed: int,
     group: Group,
 ) -> Step:
+    """One update of the weights; the steps are counted from 1."""
     began = perf_counter()
     model.train()
     taken = [source.take()]

@@ -587,7 +587,7 @@ def test_each_of_several_losses_has_its_own_mean(size: int, accumulate: int, tmp
 )
 def test_epochs_are_as_many_steps_as_they_take(epochs: int | None, accumulate: int, steps: int) -> None:
     config = replace(CONFIG, epochs=epochs, accumulate=accumulate)
-    assert config.resolved(lambda epoch: 10 + epoch).steps == steps
+    assert config.counted(lambda epoch: 10 + epoch) == steps
 
 
 def test_shares_become_numbers_of_steps() -> None:
@@ -598,28 +598,29 @@ def test_shares_become_numbers_of_steps() -> None:
         optimizer=replace(ADAM, warmup=0.06),
         transfer=TransferConfig(unfreeze_every=0.1),
     )
-    found = config.resolved(lambda _: pytest.fail("steps are given"))
+    found = config.resolved(config.counted(lambda _: pytest.fail("steps are given")))
     assert (found.evaluate_every, found.save_every) == (50, 1)
     assert (found.optimizer.warmup, found.transfer.unfreeze_every) == (12, 20)
     amounts = (found.evaluate_every, found.save_every, found.optimizer.warmup, found.transfer.unfreeze_every)
     assert all(isinstance(amount, int) for amount in amounts)
-    assert found.resolved(lambda _: 0) == found
+    assert found.resolved(200) == found
 
 
 def test_numbers_of_steps_stay_as_they_are() -> None:
     config = TrainConfig(steps=50, evaluate_every=1, save_every=1000, optimizer=replace(ADAM, warmup=0))
-    found = config.resolved(lambda _: 10)
+    found = config.resolved(50)
     assert (found.evaluate_every, found.save_every, found.optimizer.warmup, found.steps) == (1, 1000, 0, 50)
 
 
 def test_shares_are_of_the_steps_that_epochs_take() -> None:
     config = TrainConfig(steps=7, epochs=4, evaluate_every=0.5, optimizer=replace(ADAM, warmup=0.1))
-    found = config.resolved(lambda _: 25)
+    found = config.resolved(config.counted(lambda _: 25))
     assert (found.steps, found.evaluate_every, found.optimizer.warmup) == (100, 50, 10)
 
 
 def test_epochs_are_seen_whole(tmp_path: Path) -> None:
     task = Toy()
-    config = replace(CONFIG, epochs=2).resolved(lambda epoch: sum(1 for _ in task.batches(epoch)))
+    config = replace(CONFIG, epochs=2)
+    config = config.resolved(config.counted(lambda epoch: sum(1 for _ in task.batches(epoch))))
     steps = [event for event in run(tmp_path, config).events if isinstance(event, Step)]
     assert [step.epoch for step in steps] == [0] * PER_EPOCH + [1] * PER_EPOCH
