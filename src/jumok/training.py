@@ -59,7 +59,9 @@ class Scored:
     result: dict[str, Any]
 
 
-Event = Began | Planned | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
+Event = (
+    Began | Planned | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
+)
 
 
 def train(

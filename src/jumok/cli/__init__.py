@@ -15,7 +15,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, predict, serve, show, train
+from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, new, predict, serve, show, train
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
@@ -73,6 +73,7 @@ def root(
     """From raw text to a working, inspectable sequence model."""
 
 
+app.command()(new.new)
 app.command()(train.train)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)

@@ -16,23 +16,24 @@ from jumok.examples.tables import rows_of
 from jumok.findings import count_words
 from jumok.new import Ask, Question, Told
 
-LOOKED_AT = 5_000  # rows of a table
+LOOKED_AT = 200_000  # rows of a table: many are sorted by their label
 _MOST_CLASSES = 200
 # fmt: off
-_LABEL_NAMES = frozenset(
-    "label labels class classes category categories sentiment polarity emotion topic intent tag tags target y genre score"
-    " rating stars similarity relatedness gold gold_label is_duplicate quality 라벨 레이블 분류 감정 감성 주제 카테고리 점수 평점"
-    " 별점 의도".split()
+_LABEL_WORDS = (
+    "label labels class classes category categories sentiment polarity emotion topic intent tag tags target y genre"
+    " score rating stars similarity relatedness gold gold_label is_duplicate quality 라벨 레이블 분류 감정 감성 주제"
+    " 카테고리 점수 평점 별점 의도"
 )
-_TEXT_NAMES = frozenset(
+_TEXT_WORDS = (
     "text sentence review comment document content contents body message title headline question utterance tweet post"
-    " abstract description query 텍스트 문장 리뷰 내용 본문 제목 댓글 질문 발화 document_text".split()
+    " abstract description query 텍스트 문장 리뷰 내용 본문 제목 댓글 질문 발화"
 )
+_ID_WORDS = "id idx index no num number guid uid uuid key pairid promptid url link date time 번호"
+_LABEL_NAMES, _TEXT_NAMES, _ID_NAMES = (frozenset(w.split()) for w in (_LABEL_WORDS, _TEXT_WORDS, _ID_WORDS))
 _PAIR_NAMES = ("text_a text_b", "sentence1 sentence2", "sentence_1 sentence_2", "question1 question2", "text1 text2",
                "premise hypothesis", "question sentence", "#1 string #2 string", "sentence_a sentence_b", "문장1 문장2")
 _REPLY_NAMES = ("source target", "src tgt", "src trg", "input output", "prompt response", "question answer",
                 "query reply", "q a", "질문 답변", "원문 번역", "text translation", "text summary", "document summary")
-_ID_NAMES = frozenset("id idx index no num number guid uid uuid key pairid promptid url link date time 번호".split())
 # fmt: on
 _NAME = re.compile(r"[^\W\d][\w .#/()-]{0,30}|#[12] String")
 Form = Literal["class", "labels", "number"]
@@ -138,13 +139,17 @@ def read_table(path: Path) -> Table:
     skipped: list[DataError] = []
     rows = [cells for _, cells in islice(rows_of(path, wrong=skipped.append), LOOKED_AT + 1) if cells]
     if not rows:
-        raise skipped[0] if skipped else DataError(
-            "the file is empty", where=path, hint="add a header and rows", code="data.empty"
+        raise (
+            skipped[0]
+            if skipped
+            else DataError("the file is empty", where=path, hint="add a header and rows", code="data.empty")
         )
     width, _ = Counter(map(len, rows)).most_common(1)[0]
     if width == 1:
         what, between = "only one column", "a comma" if suffix_of(path) == "csv" else "a tab"
-        hint = f"write a text and its label (or its translation) with {between} between them, or rename the file to .txt"
+        hint = (
+            f"write a text and its label (or its translation) with {between} between them, or rename the file to .txt"
+        )
         raise DataError(what, where=f"{path}:1", hint=hint, code="data.columns")
     same = [row for row in rows if len(row) == width]
     if _is_header(same) and len(rows[0]) == width:
@@ -181,7 +186,12 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
     """Whether the first row has names: those that are common, or what none of the rows below has."""
     first, *others = ([cell.strip() for cell in row] for row in rows)
     lower = [cell.lower() for cell in first]
-    known = _LABEL_NAMES | _TEXT_NAMES | _ID_NAMES | {name for pair in (*_PAIR_NAMES, *_REPLY_NAMES) for name in pair.split()}
+    known = (
+        _LABEL_NAMES
+        | _TEXT_NAMES
+        | _ID_NAMES
+        | {name for pair in (*_PAIR_NAMES, *_REPLY_NAMES) for name in pair.split()}
+    )
     if len(set(first)) < len(first) or not all(map(_NAME.fullmatch, first)):
         return False
     if sum(name in known for name in lower) * 2 >= len(first):
@@ -215,7 +225,7 @@ def find_roles(table: Table, told: Told, ask: Ask) -> Roles:
                 f" {label.name if label else 'a label'} (classification)?",
                 guess,
                 ("translation", "classification"),
-                f"the table has both {texts[0].name} and {texts[1].name}, and {label.name if label else 'more columns'}",
+                f"the table has {', '.join(column.name for column in table.columns)}, which could be for either",
             )
         )
         if answer == guess:

@@ -11,13 +11,11 @@ from typing import Any
 from jumok.errors import DataError, InputError, listed
 from jumok.examples import SPLITS
 from jumok.examples.choices import SWAG_COLUMNS, ChoiceData
-from jumok.examples.documents import Sentence
 from jumok.examples.faults import suffix_of
 from jumok.examples.gettext import catalogue_language
 from jumok.examples.labelled import LabelledData
-from jumok.examples.length import characters
-from jumok.examples.pairs import Pair, ParallelData
-from jumok.examples.plain import DocumentData, Text
+from jumok.examples.pairs import ParallelData
+from jumok.examples.plain import DocumentData
 from jumok.examples.questions import QuestionData
 from jumok.examples.relations import RelationData
 from jumok.examples.spans import TaggedData
@@ -25,7 +23,7 @@ from jumok.examples.tables import first_row
 from jumok.examples.tmx import tmx_languages
 from jumok.new import Ask, Question, Told
 from jumok.new.columns import Roles, Table, find_roles, read_table
-from jumok.new.files import Files, Part, find_files
+from jumok.new.files import Files, find_files
 from jumok.text.language import likeliest
 from jumok.text.lines import read_lines
 from jumok.text.tags import in_characters
@@ -135,7 +133,9 @@ def _labelled(files: Files, table: Table, roles: Roles) -> Found:
     }
     why = [f"Task: classification of {read}, because {reasons[form]}."]
     if table.header:
-        why.append(f"The first row is a row like the others, not a header: columns are called {', '.join(table.header)}.")
+        why.append(
+            f"The first row is a row like the others, not a header: columns are called {', '.join(table.header)}."
+        )
     if ignored := [c.name for c in table.columns if c not in (label, *roles.texts)]:
         why.append(f"Columns that are not read: {', '.join(ignored)}.")
     remark = {"class": f"{different} classes: {label.shown}", "number": "numbers", "labels": "several labels"}[form]
@@ -252,7 +252,9 @@ def _languages_of_catalogue(path: Path) -> tuple[str, str]:
     """Source and target of a PO or MO file: from its texts, its header and its path."""
     pairs = [*islice(ParallelData(source="", target="", train=[[str(path)]]).read("train", seed=1), _LOOKED_AT)]
     target = catalogue_language(path).replace("_", "-")
-    named = re.search(r"(?:^|[./_-])([a-z]{2,3}(?:[-_][A-Z]{2})?)(?:/LC_MESSAGES/[^/]*)?\.(?:po|mo)(?:\.gz)?$", str(path))
+    named = re.search(
+        r"(?:^|[./_-])([a-z]{2,3}(?:[-_][A-Z]{2})?)(?:/LC_MESSAGES/[^/]*)?\.(?:po|mo)(?:\.gz)?$", str(path)
+    )
     target = target or language_of(pair.gold for pair in pairs) or (named[1].replace("_", "-") if named else "")
     source = language_of(pair.source for pair in pairs)
     return source or ("en" if target.split("-")[0] != "en" else "source"), target or "target"
@@ -360,7 +362,9 @@ def _classes(files: Files, told: Told, ask: Ask) -> Found:
     why = [f"Task: classification, because {folder.name} has a folder of texts for each of {len(names)} classes"]
     why[0] += f" ({listed(names)})."
     remarks = {"train": f"a folder for each class: {listed(names)}"}
-    return Found(task="classification", kind=LabelledData, data=_files(files), metric="accuracy", why=why, remarks=remarks)
+    return Found(
+        task="classification", kind=LabelledData, data=_files(files), metric="accuracy", why=why, remarks=remarks
+    )
 
 
 def _text(files: Files, told: Told, ask: Ask) -> Found:
@@ -432,20 +436,22 @@ def _measure(found: Found, files: Files, told: Told) -> None:
         if split not in found.data:
             continue
         wrong: list[DataError] = []
-        n = 0
-        for n, example in enumerate(islice(_examples(found, split, wrong), MOST), start=1):
+        for example in islice(_examples(found, split, wrong), MOST):
+            found.sizes[split] = found.sizes.get(split, 0) + 1
             if split == "train":
-                lengths.append(characters(example))
+                read = _texts_of(example)
+                lengths.append(max(map(len, read)) if found.kind is ParallelData else sum(map(len, read)))
+                found.characters += sum(map(len, read))
                 if len(texts) < _LOOKED_AT:
-                    texts.append(_text_of(example))
-        if not n:
+                    texts.append(read[0])
+        if split not in found.sizes:
             raise wrong[0] if wrong else _empty(files)
         if wrong:
             found.data["when_wrong"] = "skip"
             found.remarks["when_wrong"] = "rows that cannot be read are skipped and counted"
-            found.why.append(f"{split}: {len(wrong):,} rows cannot be read and are skipped; the first: {wrong[0].where}, {wrong[0].what}.")
-        found.sizes[split] = n
-    found.characters, found.long = sum(lengths), sorted(lengths)[int(0.9 * (len(lengths) - 1))]
+            first = f"{wrong[0].what}, {wrong[0].where}"
+            found.why.append(f"{split}: {len(wrong):,} rows cannot be read and will be skipped; the first: {first}.")
+    found.long = sorted(lengths)[int(0.9 * (len(lengths) - 1))]
     if found.kind is not ParallelData:
         votes = _languages(texts)
         found.language = told.source or _clear(votes)
@@ -471,21 +477,24 @@ def _examples(found: Found, split: str, wrong: list[DataError]) -> Iterator[Any]
         raise wrong[0]
 
 
-def _text_of(example: Pair | Sentence | Text | Any) -> str:
-    if isinstance(example, Pair):
-        return example.source
-    return str(getattr(example, "text", "") or getattr(example, "context", ""))
+def _texts_of(example: Any) -> list[str]:
+    """The texts of an example that a model reads, or reads and writes."""
+    names = ("source", "target", "context", "question", "text", "pair", "endings")
+    found = [value for name in names if (value := getattr(example, name, None))]
+    return [" ".join(value) if isinstance(value, list) else value for value in found] or [""]
 
 
 def counted(found: Found) -> str:
     """Sizes and language in words."""
-    things = {"translation": "pairs of texts", "answering": "questions", "tagging": "sentences", "language_model": "lines"}
+    things = {
+        "translation": "pairs of texts",
+        "answering": "questions",
+        "tagging": "sentences",
+        "language_model": "lines",
+    }
     things |= {"pretraining": "sentences"}
     thing = things.get(found.task, "texts")
     language = found.data.get("language", "")
     said = f" in {_NAMES.get(language, language)}" if language else ""
     sizes = [f"{split} {n:,}{'+' if n >= MOST else ''}" for split, n in found.sizes.items()]
     return f"{', '.join(sizes)} {thing}{said}, {found.characters:,} characters to train on"
-
-
-__all__ = ["Found", "counted", "language_of", "look", "name_of", "Part"]

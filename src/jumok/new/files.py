@@ -26,13 +26,12 @@ _KINDS |= dict.fromkeys(COLUMN_SUFFIXES, "tags")
 _SPLIT_NAMES: dict[str, Split] = {"train": "train", "training": "train"}
 _SPLIT_NAMES |= dict.fromkeys(("dev", "valid", "validation", "val", "development", "eval"), "dev")
 _SPLIT_NAMES |= dict.fromkeys(("test", "testing"), "test")
-# fmt: off
-_LANGUAGES = frozenset(
-    "af am ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl gu ha he hi hr hu hy id ig is it ja ka kk km"
-    " kn ko ky lo lt lv mg mi mk ml mn mr ms mt my nb ne nl nn no pa pl ps pt ro ru rw si sk sl so sq sr sv sw ta te tg th"
-    " tk tl tr uk ur uz vi xh yi yo zh zu".split()
+_CODES = (
+    "af am ar az be bg bn bs ca cs cy da de el en eo es et eu fa fi fr ga gl gu ha he hi hr hu hy id ig is it ja ka kk"
+    " km kn ko ky lo lt lv mg mi mk ml mn mr ms mt my nb ne nl nn no pa pl ps pt ro ru rw si sk sl so sq sr sv sw ta te"
+    " tg th tk tl tr uk ur uz vi xh yi yo zh zu"
 )
-# fmt: on
+_LANGUAGES = frozenset(_CODES.split())
 _SIDES = {"source": "source", "src": "source", "target": "target", "tgt": "target", "trg": "target"}
 _TAG = re.compile(r"O|[BIESLUM]-\S+|_|[A-Z$.,:'`#(){}\[\]-]{1,6}")
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|citation|changelog|authors)\b", re.IGNORECASE)
@@ -242,6 +241,8 @@ def _with_splits(parts: list[Part]) -> list[Part]:
     if not any(part.split == "train" for part in placed):
         where = ", ".join(part.name for part in placed)
         hint = "name one of them train, or pass only the file to train on"
-        raise InputError("only dev and test data, and nothing to train on", where=where, hint=hint, code="data.no_train")
+        raise InputError(
+            "only dev and test data, and nothing to train on", where=where, hint=hint, code="data.no_train"
+        )
     order = {split: i for i, split in enumerate(SPLITS)}
     return sorted(placed, key=lambda part: order[part.split or "train"])

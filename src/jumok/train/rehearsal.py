@@ -45,9 +45,7 @@ class Rehearsal:
             while not self._agreed(measured >= ENOUGH and clock() - began >= within):
                 self.poll()
                 step += 1
-                take_step(
-                    self.model, self.task, self.config, self.optimizer, 0.0, source, step, self.seed, self.group
-                )
+                take_step(self.model, self.task, self.config, self.optimizer, 0.0, source, step, self.seed, self.group)
                 if step == WARM:
                     began = clock()
                 measured = max(step - WARM, 0)
