@@ -90,6 +90,27 @@ def write(
     return found, plan
 
 
+def is_data(what: list[Path]) -> bool:
+    """Whether `jumok train` was given data, rather than a recipe."""
+    return len(what) > 1 or (what[0].suffix != ".toml" and what[0].exists())
+
+
+def recipe_of_data(files: list[Path], out: Path | None, *, minutes: float, weights: Path | None) -> tuple[Path, Path]:
+    """The recipe that is written beside the run folder of these files, or was when the run began; and the folder."""
+    from jumok.new import Told
+
+    out = out or recipe_for(files, Path("runs")).with_suffix("")
+    recipe = out.with_name(f"{out.name}.toml")
+    if recipe.exists():
+        talk.print(f"{recipe} is there already: training goes on with it")
+        return recipe, out
+    out.parent.mkdir(parents=True, exist_ok=True)
+    answers = Answers(yes=not sys.stdin.isatty())
+    _, plan = write(files, recipe, Told(), answers, minutes=minutes, weights=weights)
+    typer.echo(f"{recipe}: {expected(plan)}")
+    return recipe, out
+
+
 def recipe_for(files: list[Path], folder: Path) -> Path:
     """Where the recipe of these files goes."""
     from jumok.new.corpus import name_of

@@ -10,15 +10,25 @@ from typing import Annotated
 import typer
 
 from jumok.cli.arguments import Overrides, talk
+from jumok.cli.new import MINUTES, From, Minutes, is_data, recipe_of_data
 
 
 def train(
-    recipe: Annotated[Path, typer.Argument(help="A recipe (TOML).")],
-    out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE.")] = None,
+    what: Annotated[list[Path], typer.Argument(metavar="RECIPE|FILE...", help="A recipe (TOML), or data files.")],
+    out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE, or runs/DATA.")] = None,
+    minutes: Minutes = MINUTES,
+    weights: From = None,
     overrides: Overrides = None,
 ) -> None:
-    """Train a recipe. Run the same command again to resume where it stopped."""
-    train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
+    """Train a recipe, or data: a recipe is written for it first, as by `jumok new --yes`.
+
+    Run the same command again to resume where it stopped.
+    """
+    if is_data(what):
+        recipe, out = recipe_of_data(what, out, minutes=minutes, weights=weights)
+    else:
+        recipe, out = what[0], out or Path("runs") / run_name(what[0])
+    train_into(recipe, out, overrides)
 
 
 def run_name(recipe: Path) -> str:

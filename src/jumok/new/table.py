@@ -70,7 +70,7 @@ KEEP_BEST: Settings = {"keep_last": 3, "final": "best", "patience": 4}
 # fmt: off
 _ENCODER = (
     Row(characters=150_000, passes=2, tokenizer="wordpiece", vocab=8000, vocab_without_spaces=12000, lowercase=True,
-        model=_bert(256, 4), batch_tokens=2048, rate=5e-4, most_passes=10),
+        model=_bert(256, 4), batch_tokens=2048, rate=5e-4, most_passes=15),
     Row(tokenizer="wordpiece", vocab=4000, lowercase=True, model=_bert(128, 2), batch_tokens=1024, rate=1e-3,
         most_passes=30),
 )
@@ -78,7 +78,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = MappingProxyType({
     "translation": (
         Row(characters=60_000_000, passes=5, tokenizer="bpe", vocab=16000, model=_transformer(512, 2048, 8, 6),
             batch_tokens=4096, rate=7e-4, most_passes=40),
-        Row(characters=800_000, passes=4, tokenizer="bpe", vocab=8000, model=_transformer(256, 512, 4, 3),
+        Row(characters=800_000, passes=1.5, tokenizer="bpe", vocab=8000, model=_transformer(256, 512, 4, 3),
             batch_tokens=3072, rate=1.5e-3, most_passes=60),
         Row(characters=100_000, tokenizer="bpe", vocab=4000, model=_gru(256), batch_tokens=1024, rate=2e-3,
             most_passes=40, train=KEEP_BEST),
@@ -95,7 +95,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = MappingProxyType({
     "classification of pairs": _ENCODER,
     "tagging": (
         Row(characters=300_000, passes=2, tokenizer="bpe", vocab=8000, model=_bilstm(128, 256), batch_tokens=2048,
-            rate=2e-3, most_passes=12),
+            rate=2e-3, most_passes=25),
         Row(tokenizer="bpe", vocab=2000, model=_bilstm(64, 128), batch_tokens=1024, rate=3e-3, most_passes=40),
     ),
     "relation": _ENCODER,
@@ -104,7 +104,7 @@ TABLE: Mapping[str, tuple[Row, ...]] = MappingProxyType({
     "language_model": (
         Row(characters=2_000_000, passes=1, tokenizer="byte_bpe", vocab=8000, model=_gpt(256, 4), batch_tokens=4096,
             rate=1e-3, most_passes=20),
-        Row(characters=200_000, passes=2, tokenizer="byte_bpe", vocab=2000, model=_gpt(256, 4), batch_tokens=2048,
+        Row(characters=200_000, passes=1, tokenizer="byte_bpe", vocab=2000, model=_gpt(192, 3), batch_tokens=2048,
             rate=1e-3, most_passes=20),
         Row(tokenizer="byte_bpe", vocab=1000, model=_gpt(128, 2), batch_tokens=1024, rate=2e-3, most_passes=40),
     ),
@@ -140,5 +140,5 @@ SLOW_RATE = 1.5e-4
 TAGGING_BATCH = 1024
 """tokens of a batch for taggers that start from weights: small batches were better in the same time"""
 
-EFFICIENCY = {"transformer": 0.45, "bert": 0.5, "gpt": 0.5, "elmo": 0.3, "rnn": 0.25, "seq2seq": 0.25}
+EFFICIENCY = {"transformer": 0.8, "bert": 0.85, "gpt": 0.8, "elmo": 0.7, "rnn": 0.9, "seq2seq": 0.6}
 """share of the speed of a large matrix product that training reaches"""
