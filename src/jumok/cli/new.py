@@ -48,9 +48,10 @@ def new(
 ) -> None:
     """Look at data, and write a commented recipe that fits it, the machine and the time."""
     from jumok.new import Told
+    from jumok.new.corpus import name_of
 
     told = Told(task=task, text=text, label=label, source=source, target=target)
-    out = out or recipe_for(files, Path())
+    out = out or Path(f"{name_of(files)}.toml")
     answers = Answers(yes=yes)
     if (
         out.exists()
@@ -98,8 +99,9 @@ def is_data(what: list[Path]) -> bool:
 def recipe_of_data(files: list[Path], out: Path | None, *, minutes: float, weights: Path | None) -> tuple[Path, Path]:
     """The recipe that is written beside the run folder of these files, or was when the run began; and the folder."""
     from jumok.new import Told
+    from jumok.new.corpus import name_of
 
-    out = out or recipe_for(files, Path("runs")).with_suffix("")
+    out = out or Path("runs", name_of(files))
     recipe = out.with_name(f"{out.name}.toml")
     if recipe.exists():
         talk.print(f"{recipe} is there already: training goes on with it")
@@ -109,13 +111,6 @@ def recipe_of_data(files: list[Path], out: Path | None, *, minutes: float, weigh
     _, plan = write(files, recipe, Told(), answers, minutes=minutes, weights=weights)
     typer.echo(f"{recipe}: {expected(plan)}")
     return recipe, out
-
-
-def recipe_for(files: list[Path], folder: Path) -> Path:
-    """Where the recipe of these files goes."""
-    from jumok.new.corpus import name_of
-
-    return folder / f"{name_of(files)}.toml"
 
 
 def expected(plan: "Plan") -> str:

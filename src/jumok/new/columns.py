@@ -15,6 +15,7 @@ from jumok.examples.objects import as_json, read_objects
 from jumok.examples.tables import rows_of
 from jumok.findings import count_words
 from jumok.new import Ask, Question, Told
+from jumok.new.files import LANGUAGES
 
 LOOKED_AT = 200_000  # rows of a table: many are sorted by their label
 _MOST_CLASSES = 200
@@ -194,7 +195,7 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
     )
     if len(set(first)) < len(first) or not all(map(_NAME.fullmatch, first)):
         return False
-    if sum(name in known for name in lower) * 2 >= len(first):
+    if sum(name in known for name in lower) * 2 >= len(first) or LANGUAGES.issuperset(lower):
         return True
     for i, name in enumerate(first):
         below = [row[i] for row in others]

@@ -31,7 +31,7 @@ _CODES = (
     " km kn ko ky lo lt lv mg mi mk ml mn mr ms mt my nb ne nl nn no pa pl ps pt ro ru rw si sk sl so sq sr sv sw ta te"
     " tg th tk tl tr uk ur uz vi xh yi yo zh zu"
 )
-_LANGUAGES = frozenset(_CODES.split())
+LANGUAGES = frozenset(_CODES.split())
 _SIDES = {"source": "source", "src": "source", "target": "target", "tgt": "target", "trg": "target"}
 _TAG = re.compile(r"O|[BIESLUM]-\S+|_|[A-Z$.,:'`#(){}\[\]-]{1,6}")
 _ABOUT = re.compile(r"(readme|licen[cs]e|copying|notice|citation|changelog|authors)\b", re.IGNORECASE)
@@ -147,10 +147,10 @@ def _language_in(path: Path) -> tuple[str, str] | None:
     stem, dot, ending = name.rpartition(".")
     if ending in ("txt", "text"):
         words = re.fullmatch(r"(.*?)(?:^|[._-])([a-z]+(?:[-_][a-z]{2,4})?)", stem)
-        if words and (words[2] in _SIDES or re.split("[-_]", words[2])[0] in _LANGUAGES):
+        if words and (words[2] in _SIDES or re.split("[-_]", words[2])[0] in LANGUAGES):
             return words[2], f"{words[1]}.txt"
         return None
-    if dot and (ending in _SIDES or re.split("[-_]", ending)[0] in _LANGUAGES) and len(ending) <= 7:
+    if dot and (ending in _SIDES or re.split("[-_]", ending)[0] in LANGUAGES) and len(ending) <= 7:
         return path.name.removesuffix(".gz").rpartition(".")[2], stem
     return None
 
