@@ -229,10 +229,13 @@ class _Trials:
         pairs = _examples(self.recipe, "train", PAIRS)
         encoded = zip(
             tokenizers.source.encode_batch([pair.source for pair in pairs]),
-            tokenizers.target.encode_batch([pair.gold for pair in pairs]),
+            tokenizers.target.encode_batch([pair.gold for pair in pairs], sources=[pair.source for pair in pairs]),
             strict=True,
         )
-        return learn_shortlist(encoded, SHORTLISTS[-1], target_vocab=tokenizers.target.vocab_size) if pairs else None
+        if not pairs:
+            return None
+        size, slots = tokenizers.target.vocab_size, tokenizers.target.slot_ids
+        return learn_shortlist(encoded, SHORTLISTS[-1], target_vocab=size, always=slots)
 
     def score(self, form: Built) -> float:
         shortlist = self.shortlist.first(form.shortlist) if self.shortlist and form.shortlist else None

@@ -139,6 +139,8 @@ def _unfitting_model(recipe: Recipe) -> list[str]:
         wrong.append(f'model.kind = "{c.kind}" needs tokenizer.kind = "{needed}"')
     elif kind == "byte_bpe" and c.kind not in VOCABULARIES:
         wrong.append(f'tokenizer.kind = "byte_bpe" needs model.kind = "gpt", but model.kind is "{c.kind}"')
+    if recipe.tokenizer.placeholders and recipe.task.kind != "translation":
+        wrong.append('tokenizer.placeholders = true needs task.kind = "translation"')
     attends = isinstance(c, TransformerConfig | Seq2SeqConfig) and c.attends
     if recipe.decode.coverage_penalty and not attends:
         wrong.append("decode.coverage_penalty needs attention, and the model has none")

@@ -67,7 +67,7 @@ def beam_search(
             chosen = torch.from_numpy(rows).to(device)
             now = now.select(chosen)
             coverage = None if coverage is None else coverage.index_select(0, chosen)
-    return [sorted(hypotheses, key=lambda h: -h.score)[: config.n_best] for hypotheses in beams.ended]
+    return [request.best(hypotheses, config.n_best) for request, hypotheses in zip(requests, beams.ended, strict=True)]
 
 
 def _candidates(logits: Tensor, scores: Tensor, forced: list[int], width: int) -> tuple[Floats, Ints, Ints]:

@@ -65,6 +65,16 @@ class Request:
     """greedy search and sampling: gets each token after the prefix as soon as it is chosen, the end token too, and its
     log-probability; True ends the text there"""
 
+    faults: Callable[[Sequence[int]], int] | None = None
+    """how many things a hypothesis gets wrong that can be counted: of those found, fewer faults go before the score"""
+
+    def best(self, hypotheses: Sequence[Hypothesis], n: int) -> list[Hypothesis]:
+        """The n best of those that were found, best first."""
+        faults = self.faults
+        if faults is None:
+            return sorted(hypotheses, key=lambda h: -h.score)[:n]
+        return sorted(hypotheses, key=lambda h: (faults(h.ids), -h.score))[:n]
+
     def forced(self, t: int, eos_id: int) -> int:
         """The only token allowed at step t: the prefix's, or the end once `max_len` is reached."""
         if t < len(self.prefix):

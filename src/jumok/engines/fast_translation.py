@@ -49,8 +49,8 @@ class FastTranslator:
     ) -> Iterator[tuple[int, list[Hypothesis]]]:
         """The best hypothesis of each of `mine`, in any order."""
         same = dict[tuple[int, ...], list[int]]()
-        for i in mine:  # a text that occurs again is answered once
-            same.setdefault((requests[i].max_len, *sources[i]), []).append(i)
+        for i in mine:  # a text that occurs again is answered once; placeholders that differ may look the same
+            same.setdefault(_key(requests[i], sources[i], i), []).append(i)
         firsts = [places[0] for places in same.values()]
 
         def begin(some: Sequence[int]) -> Any:
@@ -61,10 +61,10 @@ class FastTranslator:
         for batch, results in self._layout.computed(some, begin, between):
             for i, result in zip(batch, results, strict=True):
                 request, written = requests[i], result.result()
-                hypotheses = self._ranked(written, config)
+                hypotheses = self._ranked(written, request, config)
                 if len(hypotheses[0].ids) > request.max_len:
                     hypotheses = self._forced_to_end(sources[i], written.hypotheses, request, config)
-                for place in same[(request.max_len, *sources[i])]:
+                for place in same[_key(request, sources[i], i)]:
                     yield place, hypotheses
 
     @property
@@ -88,13 +88,12 @@ class FastTranslator:
             return_scores=True,
         )
 
-    def _ranked(self, written: Any, config: DecodeConfig) -> list[Hypothesis]:
+    def _ranked(self, written: Any, request: Request, config: DecodeConfig) -> list[Hypothesis]:
         """The library divides by the length to the power of alpha, jumok as Wu et al. 2016 do."""
         _, alpha = _beam(config)
         both = zip(written.hypotheses, written.scores, strict=True)
-        return self._hypotheses(
-            written.hypotheses, [score * (len(pieces) + 1) ** alpha for pieces, score in both], config
-        )
+        log_probs = [score * (len(pieces) + 1) ** alpha for pieces, score in both]
+        return self._hypotheses(written.hypotheses, log_probs, request, config)
 
     def _forced_to_end(
         self, source: Sequence[int], written: Sequence[Sequence[str]], request: Request, config: DecodeConfig
@@ -105,10 +104,10 @@ class FastTranslator:
             written = self._begin([text], config, request.max_len)[0].result().hypotheses
         cut = [*dict.fromkeys(tuple(pieces[: request.max_len]) for pieces in written)]
         scored = self._library.score_batch([text] * len(cut), cut, max_input_length=0)
-        return self._hypotheses(cut, [sum(each.log_probs) for each in scored], config)
+        return self._hypotheses(cut, [sum(each.log_probs) for each in scored], request, config)
 
     def _hypotheses(
-        self, written: Sequence[Sequence[str]], log_probs: Sequence[float], config: DecodeConfig
+        self, written: Sequence[Sequence[str]], log_probs: Sequence[float], request: Request, config: DecodeConfig
     ) -> list[Hypothesis]:
         """The best of them, which may not be the library's."""
         _, alpha = _beam(config)
@@ -116,7 +115,11 @@ class FastTranslator:
             Hypothesis(self._words.ids(pieces), log_prob, log_prob / length_penalty(len(pieces) + 1, alpha))
             for pieces, log_prob in zip(written, finite(log_probs), strict=True)
         ]
-        return [max(found, key=lambda h: h.score)]
+        return request.best(found, 1)
+
+
+def _key(request: Request, source: Sequence[int], number: int) -> tuple[int, ...]:
+    return (request.max_len, -1 if request.faults is None else number, *source)
 
 
 def _beam(config: DecodeConfig) -> tuple[int, float]:

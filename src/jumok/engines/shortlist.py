@@ -41,8 +41,10 @@ class Shortlist:
         path.write_text("".join(lines), "utf-8")
 
 
-def learn_shortlist(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], n: int, *, target_vocab: int) -> Shortlist:
-    """The n likeliest target tokens of each source token that occurs."""
+def learn_shortlist(
+    pairs: Iterable[tuple[Sequence[int], Sequence[int]]], n: int, *, target_vocab: int, always: Sequence[int] = ()
+) -> Shortlist:
+    """The n likeliest target tokens of each source token that occurs; those `always` allowed come with every text."""
     source, target, sentence_of_target, counts = _occurrences(pairs)
     pair, place = np.unique(source * target_vocab + target, return_inverse=True)
     probability = np.ones(len(pair))
@@ -61,7 +63,8 @@ def learn_shortlist(pairs: Iterable[tuple[Sequence[int], Sequence[int]]], n: int
     by_source: dict[int, list[int]] = {}
     for s, t in zip(sources[kept].tolist(), targets[kept].tolist(), strict=True):
         by_source.setdefault(s, []).append(t)
-    return Shortlist(np.argsort(-counts, kind="stable")[:FREQUENT].tolist(), by_source)
+    frequent = np.argsort(-counts, kind="stable")[:FREQUENT].tolist()
+    return Shortlist([*dict.fromkeys([*frequent, *always])], by_source)
 
 
 def _occurrences(pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> tuple[Array, Array, Array, Array]:

@@ -142,7 +142,8 @@ def _choices(served: Served, asked: dict[str, Any]) -> dict[str, Any]:
     prefix, beam = asked["prefix"], min(max(asked["beam"], 1), 16)
     if isinstance(predictor, Translator):
         given = predictor.parse(asked["example"])
-        source, tokenizer, end = predictor.tokenizers.encode_source(given.source), predictor.tokenizers.target, EOS_ID
+        tokenizers = predictor.tokenizers.filled(given.source)
+        source, tokenizer, end = tokenizers.encode_source(given.source), tokenizers.target, EOS_ID
         predictor._refuse_too_long(source, prefix, where="")
         room = predictor.engine.longest or MOST_TOKENS
         config = replace(predictor.facts.decode, method="beam", beam=beam, n_best=beam)

@@ -115,8 +115,9 @@ def _aligned(translator: Translator, source: str, output: Translation, rank: int
         return Aligned(([*output.alternatives[:rank]] or [output])[-1].text)
     if output.alignment is None:
         return Aligned(output.text)
-    tokens = translator.tokenizers.source.encode_with_offsets(source).offsets
-    written = token_spans(translator.tokenizers.target, output.ids)
+    tokenizers = translator.tokenizers.filled(source)
+    tokens = tokenizers.source.encode_with_offsets(source).offsets
+    written = token_spans(tokenizers.target, output.ids)
     weights = np.asarray(output.alignment.weights)[: len(written), : len(tokens)]  # the end tokens left out
     return Aligned(output.text, written, tokens, weights)
 

@@ -123,16 +123,16 @@ def reading_of(predictor: Any, example: Any, output: str | Sequence[int] | None)
 
 def _translated(predictor: Translator, example: Any, output: str | Sequence[int] | None) -> Reading:
     pair = predictor.parse(example)
-    target = predictor.tokenizers.target
+    target = predictor.tokenizers.filled(pair.source).target
     if output is None:
         (found,) = answered(predictor.predict([pair]))
     elif isinstance(output, str):
         found = Translation(output, 0.0, [], ids=target.encode(output))
     else:
         found = Translation(target.decode(_known(output, target)), 0.0, [], ids=list(output))
-    _, source, written = predictor._forced(pair, found)
+    _, tokenizers, source, written = predictor._forced(pair, found)
     sides = {
-        "source": Side.of(predictor.tokenizers.source, source),
+        "source": Side.of(tokenizers.source, source),
         "target": Side.of(target, [*written, EOS_ID]),
         "read": Side.of(target, [target.pad_id, *written]),
     }

@@ -36,6 +36,8 @@ class Note:
     """stable, for programs"""
     text: str
     """the same for all notes with this code in a run"""
+    facts: dict[str, list[str]] | None = field(default=None, hash=False)
+    """what it is about in this output, if that differs"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,8 +380,7 @@ class TaskKind(ABC):
 
     def meaning(self, config: Mapping[str, Any], facts: Any) -> dict[str, object]:
         """What the models of an ensemble must agree on."""
-        shared = {field.name: getattr(facts, field.name) for field in fields(self.facts)}
-        shared = {name: value for name, value in shared.items() if name not in self.own_facts}
+        shared = {f.name: getattr(facts, f.name) for f in fields(self.facts) if f.name not in self.own_facts}
         return {"task": self.name, **{key: config.get(key) for key in self.decides}, **shared}
 
     def has_labels(self, config: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ All are pipelines of the `tokenizers` library, so `tokenizer.json` files can be 
 tokens are never matched in a user's text.
 """
 
+import copy
 import hashlib
 import json
 import re
@@ -18,6 +19,7 @@ from tokenizers.models import BPE, WordLevel, WordPiece
 
 from jumok.errors import CheckpointError, DataError, JumokError
 from jumok.text.normalise import compose, compose_with_spans, spans_of_characters
+from jumok.text.slots import SLOTS, Fillings, Hidden, fill, hide
 from jumok.text.vocabulary import (
     BERT,
     EOS_ID,
@@ -47,7 +49,10 @@ class Encoded:
 
 
 class Tokenizer:
-    """A trained vocabulary and its rules; holds no other state."""
+    """A trained vocabulary and its rules; holds no other state.
+
+    If it has slots for placeholders, `filled` binds it to a source, whose placeholders they then stand for.
+    """
 
     def __init__(self, backend: tokenizers.Tokenizer, *, where: Path | None = None) -> None:
         """`where` is the file of a stored vocabulary, for errors."""
@@ -64,6 +69,10 @@ class Tokenizer:
         # Composed here, with Python's tables, and again by the backend: its tables are older, and leave it as it is.
         self._composes = '"NFC"' in json.dumps(pipeline["normalizer"])
         self._longest = max(map(len, backend.get_vocab(with_added_tokens=True)))  # characters of a token
+        slotted = backend.token_to_id(SLOTS[0]) is not None
+        self.slot_ids: list[int] = [_id(backend, slot) for slot in SLOTS] if slotted else []
+        """of placeholders; none in most vocabularies"""
+        self._fillings: Fillings | None = None
         self.special_ids: list[int] = [_id(backend, token) for token in self.layout.specials]
         ids = dict(zip(self.layout.specials, self.special_ids, strict=True))
         self.start_id: int = ids[self.layout.start]
@@ -96,17 +105,40 @@ class Tokenizer:
         first = [*start, *ids, self.end_id]
         return first if pair is None else [*first, *pair, self.end_id]
 
+    def filled(self, source: str) -> "Tokenizer":
+        """The same vocabulary with the placeholders of `source` in its slots, to read and write what translates it."""
+        if not self.slot_ids:
+            return self
+        bound = copy.copy(self)
+        bound._fillings = hide(source).fillings
+        return bound
+
+    @property
+    def empty_slots(self) -> list[int]:
+        """The ids of slots without a placeholder."""
+        return [] if self._fillings is None else self.slot_ids[len(self._fillings) :]
+
+    def _hidden(self, text: str) -> Hidden:
+        return hide(text, self._fillings) if self.slot_ids else Hidden(text, ())
+
     def encode(self, text: str) -> list[int]:
         _refuse_surrogates(text)
-        return self._encode_each([text])[0]
+        return self._encode_each([self._hidden(text).text])[0]
 
-    def encode_batch(self, texts: Sequence[str], seen: Seen | None = None) -> list[list[int]]:
+    def encode_batch(
+        self, texts: Sequence[str], seen: Seen | None = None, *, sources: Sequence[str] | None = None
+    ) -> list[list[int]]:
         """The ids of each text; a word that occurs several times is encoded once.
 
         With `seen`, which starts empty, that holds for many batches: the caller keeps it, and here it is filled.
+        `sources` are what the texts translate, and number their placeholders.
         """
         for text in texts:
             _refuse_surrogates(text)
+        if self.slot_ids and sources is None:
+            texts = [self._hidden(text).text for text in texts]
+        elif self.slot_ids and sources is not None:
+            texts = [hide(text, hide(source).fillings).text for text, source in zip(texts, sources, strict=True)]
         if self._cut is None:
             return self._encode_each(texts)
         seen = {} if seen is None else seen
@@ -127,7 +159,12 @@ class Tokenizer:
         No token reaches into one of the `endings` of its word if the vocabulary has tokens for both parts.
         """
         _refuse_surrogates(text)
+        hidden = self._hidden(text)
+        text = hidden.text
         composed, spans = compose_with_spans(text) if self._composes else (text, spans_of_characters(text))
+        if hidden.slots:
+            places = hidden.spans()
+            spans = [(places[start][0], places[max(start, end - 1)][1]) for start, end in spans]
         with self._in_use():
             encoding = self._backend.encode(composed, add_special_tokens=False)
         cuts = _before_endings(composed, endings) if endings else set()
@@ -170,7 +207,7 @@ class Tokenizer:
         pieces = [i for i in ids if i not in (self.start_id, self.end_id, self.pad_id)]
         with self._in_use():
             text: str = self._backend.decode(pieces, skip_special_tokens=False)
-        return text
+        return fill(text, self._fillings) if self.slot_ids else text
 
     @contextmanager
     def _in_use(self) -> Iterator[None]:
@@ -178,7 +215,13 @@ class Tokenizer:
             yield
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._backend.id_to_token(i) or self.layout.unknown for i in ids]
+        found = [self._backend.id_to_token(i) or self.layout.unknown for i in ids]
+        if not self.slot_ids:
+            return found
+        named = {
+            i: fill(slot, self._fillings) or fill(slot, None) for i, slot in zip(self.slot_ids, SLOTS, strict=True)
+        }
+        return [named.get(i, piece) for i, piece in zip(ids, found, strict=True)]
 
     def continues_word(self) -> list[bool]:
         """For every id, whether its token continues a word."""
@@ -216,6 +259,7 @@ class Tokenizer:
 
     @classmethod
     def train(cls, config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> "Tokenizer":
+        lines = (hide(line).text for line in lines) if config.placeholders else lines
         return cls(learn(config, map(compose, lines), layout))
 
 
@@ -262,6 +306,13 @@ class Tokenizers:
     @property
     def sizes(self) -> dict[str, int]:
         return {"source_vocab": self.source.vocab_size, "target_vocab": self.target.vocab_size}
+
+    def filled(self, source: str) -> "Tokenizers":
+        """Both with the placeholders of `source` in their slots."""
+        if not (self.source.slot_ids or self.target.slot_ids):
+            return self
+        target = self.target.filled(source)
+        return Tokenizers(target if self.source is self.target else self.source.filled(source), target)
 
     def encode_source(self, text: str) -> list[int]:
         return [*self.source.encode(text), EOS_ID]

@@ -17,6 +17,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 
 from jumok.config import Count
 from jumok.errors import DataError
+from jumok.text.slots import SLOTS
 from jumok.text.words import Cut, at_spaces, count, count_characters, count_words, with_blanks
 
 TRAINER = f"tokenizers {tokenizers.__version__}"  # another version may learn other tokens from the same text
@@ -53,6 +54,8 @@ EOS_ID, UNK_ID = 0, 1
 LONG_LINE = 1024  # characters
 MIN_PIECES = len(BYTES) + 4  # plus `</s>`, `<unk>`, `<pad>` and the mark of a space
 MIN_BYTE_PIECES = len(BYTES) + 1
+SLOTTED: tuple[Kind, ...] = ("bpe", "character", "word")
+"""kinds that keep the spaces beside marks, and so beside slots"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,6 +70,9 @@ class TokenizerConfig:
     """share one vocabulary between source and target"""
     lowercase: bool = False
     """lowercase all text first (outputs are lower-case too)"""
+    placeholders: bool = False
+    """translation: hide placeholders and markup (`%s`, `{name}`, `<b>`, URLs, roles) from the model, which only places
+    them; what is lost or doubled is repaired where that is certain, and noted"""
     sample_lines: Count = 200_000
     """maximum number of lines to train on, sampled uniformly from the whole text"""
 
@@ -75,10 +81,15 @@ class TokenizerConfig:
             raise ValueError(f"vocab_size must be at least {MIN_PIECES}: 256 bytes and 4 special tokens")
         if self.vocab_size < MIN_BYTE_PIECES and self.kind == "byte_bpe":
             raise ValueError(f"vocab_size must be at least {MIN_BYTE_PIECES}: 256 bytes and the end-of-text token")
+        if self.placeholders and self.kind not in SLOTTED:
+            kinds = " or ".join(f'"{kind}"' for kind in SLOTTED)
+            raise ValueError(f"placeholders = true needs kind = {kinds}: others lose the spaces beside placeholders")
+        if self.placeholders and self.vocab_size < MIN_PIECES + len(SLOTS):
+            raise ValueError(f"vocab_size must be at least {MIN_PIECES + len(SLOTS)} with placeholders = true")
 
 
 def learn(config: TokenizerConfig, lines: Iterable[str], layout: Layout = MARIAN) -> tokenizers.Tokenizer:
-    """Train a pipeline of the `tokenizers` library on the lines."""
+    """Train a pipeline of the `tokenizers` library on the lines, in which slots already hide placeholders."""
     lines = _sample(lines, config.sample_lines)
     normalizer = _normalizer(lowercase=config.lowercase)
     match config.kind:
@@ -136,14 +147,15 @@ def _normalizer(*, lowercase: bool) -> normalizers.Normalizer:
     return normalizers.Sequence(steps)
 
 
-def _words_with_spaces() -> pre_tokenizers.PreTokenizer:
-    """Words keep the mark of their leading space and punctuation stands alone, so nothing is lost."""
-    return pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True),
-            pre_tokenizers.Punctuation(behavior="isolated"),
-        ]
-    )
+def _words_with_spaces(slots: str = "") -> pre_tokenizers.PreTokenizer:
+    """Words keep the mark of their leading space; punctuation and slots stand alone, so nothing is lost."""
+    steps: list[pre_tokenizers.PreTokenizer] = [
+        pre_tokenizers.Metaspace(replacement=SPACE, prepend_scheme="always", split=True),
+        pre_tokenizers.Punctuation(behavior="isolated"),
+    ]
+    if slots:
+        steps.append(pre_tokenizers.Split(tokenizers.Regex(f"[{slots}]"), behavior="isolated"))
+    return pre_tokenizers.Sequence(steps)
 
 
 def _join_words() -> decoders.Decoder:
@@ -203,10 +215,12 @@ def _repeated(words: Counter[str]) -> Iterator[str]:
 def _train_bpe(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
 ) -> tokenizers.Tokenizer:
-    room = config.vocab_size - (MIN_PIECES - 1)
+    slots = SLOTS if config.placeholders else ""
+    room = config.vocab_size - (MIN_PIECES - 1) - len(slots)
     parts = count(lines, at_spaces, normalizer)
     counts = count_characters(parts)
-    counts.pop(" ", None)
+    for character in " " + slots:
+        counts.pop(character, None)
     _refuse_empty(counts)
     # At most half of the room, or 64, goes to single characters; rarer ones are spelt as bytes.
     most = room if config.kind == "character" else min(room, max(room // 2, 64))
@@ -215,14 +229,14 @@ def _train_bpe(
         pieces: list[str] = sorted(alphabet)
         merges: list[tuple[str, str]] = []
     else:
-        words = count_words(parts, _words_with_spaces())
+        words = count_words(parts, _words_with_spaces(slots))
         pieces, merges = _learn_merges(words, alphabet=alphabet, n_pieces=room)
-    vocab = {token: i for i, token in enumerate([EOS, UNK, *BYTES, *pieces, PAD])}
+    vocab = {token: i for i, token in enumerate([EOS, UNK, *BYTES, *slots, *pieces, PAD])}
     backend = tokenizers.Tokenizer(
         models.BPE(vocab=vocab, merges=merges, byte_fallback=True, unk_token=UNK, fuse_unk=False)
     )
     backend.normalizer = normalizer
-    backend.pre_tokenizer = _words_with_spaces()
+    backend.pre_tokenizer = _words_with_spaces(slots)
     backend.decoder = _join_words()
     return backend
 
@@ -230,11 +244,14 @@ def _train_bpe(
 def _train_words(
     lines: Iterable[str], normalizer: normalizers.Normalizer, config: TokenizerConfig
 ) -> tokenizers.Tokenizer:
-    cut = _words_with_spaces()
+    slots = SLOTS if config.placeholders else ""
+    cut = _words_with_spaces(slots)
     counts = count_words(count(lines, at_spaces, normalizer), cut)
+    for slot in slots:
+        counts.pop(slot, None)
     _refuse_empty(counts)
-    words = _most_common(counts, config.vocab_size - 3)
-    vocab = {token: i for i, token in enumerate([EOS, UNK, *words, PAD])}
+    words = _most_common(counts, config.vocab_size - 3 - len(slots))
+    vocab = {token: i for i, token in enumerate([EOS, UNK, *slots, *words, PAD])}
     backend = tokenizers.Tokenizer(models.WordLevel(vocab=vocab, unk_token=UNK))
     backend.normalizer = normalizer
     backend.pre_tokenizer = cut

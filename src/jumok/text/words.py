@@ -13,6 +13,8 @@ from typing import Any
 
 from tokenizers import normalizers, pre_tokenizers
 
+from jumok.text.slots import SLOTS
+
 Cut = Callable[[str], list[str]]
 
 # Unicode's White_Space, which the pipeline collapses; str.isspace() also counts four control characters.
@@ -30,6 +32,10 @@ _LOWERCASE = {"type": "Lowercase"}
 _MARKED = [
     {"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": True},
     {"type": "Punctuation", "behavior": "Isolated"},
+]
+_SLOTTED = [
+    *_MARKED,
+    {"type": "Split", "pattern": {"Regex": f"[{SLOTS}]"}, "behavior": "Isolated", "invert": False},
 ]
 _BERT = [{"type": "BertPreTokenizer"}]
 _BYTES = [{"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}]
@@ -54,7 +60,7 @@ def cut_of(pipeline: dict[str, Any]) -> Cut | None:
         return None  # they are found anywhere in a text, across words too
     steps = _parts(pipeline["normalizer"], "normalizers")
     match _parts(pipeline["pre_tokenizer"], "pretokenizers"):
-        case rule if rule == _MARKED:
+        case rule if rule in (_MARKED, _SLOTTED):
             return at_spaces if steps in (_COLLAPSE, [_LOWERCASE, *_COLLAPSE]) else None
         case rule if rule == _BERT:
             known = all(step in (_LOWERCASE, *_COLLAPSE) or step["type"] == "BertNormalizer" for step in steps)

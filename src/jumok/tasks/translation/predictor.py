@@ -3,7 +3,7 @@
 import re
 import sys
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from hashlib import blake2b
@@ -17,15 +17,20 @@ from pydantic import Field
 from jumok import html
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig, Hypothesis, Request
-from jumok.engines import Done, Engine, Rows, nobody
+from jumok.engines import Array, Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
 from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
+from jumok.tasks.translation.repair import repaired
 from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
+from jumok.text.placeholders import Unit, compare, find_units
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
+
+PLACEHOLDERS = "translation.placeholders"
+"""code of the note on an output that has not kept the placeholders of its source"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -92,6 +97,10 @@ class Encoded:
 
     source: list[int]
     prefix: list[int]
+    tokenizers: Tokenizers
+    """with the source's placeholders in their slots"""
+    units: list[Unit]
+    """those placeholders, if the vocabulary has slots"""
 
     @property
     def empty(self) -> bool:
@@ -121,27 +130,40 @@ class Translator(Predictor[Pair, Translation]):
         return found
 
     def encode(self, example: Pair, options: TranslateOptions) -> Encoded:
-        source = self.tokenizers.encode_source(example.source)
-        prefix = self.tokenizers.target.encode(options.prefix) if options.prefix else []
+        tokenizers = self.tokenizers.filled(example.source)
+        source = tokenizers.encode_source(example.source)
+        prefix = tokenizers.target.encode(options.prefix) if options.prefix else []
         self._refuse_too_long(source, prefix, where=example.where)
-        return Encoded(source, prefix)
+        units = find_units(example.source) if tokenizers.target.slot_ids else []
+        return Encoded(source, prefix, tokenizers, units)
 
     def answer(
         self, examples: Sequence[Pair], read: Sequence[Encoded], options: TranslateOptions, done: Done
     ) -> Iterator[Translation]:
         """An empty text gives an empty output without running the model."""
         asked = [encoded for encoded in read if not encoded.empty]
-        sources, prefixes = [encoded.source for encoded in asked], [encoded.prefix for encoded in asked]
-        found = iter(translate(self.engine, sources, options, prefixes=prefixes, done=done))
+        sources = [encoded.source for encoded in asked]
+        requests = [_request(self.engine, one.source, options, one.prefix, faults=_faults(one)) for one in asked]
+        found = iter(self.engine.search(sources, requests, options, done=done))
         done(len(read) - len(asked))
         for example, encoded in zip(examples, read, strict=True):
             if encoded.empty:
                 yield Translation("", 0.0, [])
                 continue
-            best, *others = [
-                Translation(self.tokenizers.target.decode(h.ids), h.score, [], ids=h.ids) for h in next(found)
-            ]
+            best, *others = [self._repaired(encoded, hypothesis) for hypothesis in next(found)]
             yield replace(self._looked_at(example, encoded, best, options), alternatives=others)
+
+    def _repaired(self, encoded: Encoded, hypothesis: Hypothesis) -> Translation:
+        """The text of a hypothesis, with the placeholders of its source as far as it is certain where they belong."""
+        ids, target = hypothesis.ids, encoded.tokenizers.target
+        if target.slot_ids and not encoded.prefix:
+
+            def attention(written: Sequence[int]) -> Array | None:
+                found = self.engine.attention(encoded.source, written) if self.engine.attends else {}
+                return found["cross"].mean(axis=(0, 1)) if "cross" in found else None
+
+            ids = repaired(ids, encoded.source, encoded.tokenizers, attention)
+        return Translation(target.decode(ids), hypothesis.score, [], ids=ids)
 
     def begin(self, example: Pair, options: TranslateOptions) -> tuple[list[int], Request]:
         """What the engine searches with for this text: its tokens, and the request."""
@@ -152,12 +174,12 @@ class Translator(Predictor[Pair, Translation]):
         self, example: Pair, encoded: Encoded, output: Translation, options: TranslateOptions
     ) -> Translation:
         """The output with what the options ask for."""
-        sure = partial(sure_words, self.engine, self.tokenizers.target, encoded.source)
+        sure = partial(sure_words, self.engine, encoded.tokenizers.target, encoded.source)
         return replace(
             output,
             alignment=self.align(example, output) if options.alignment else None,
             words=sure(output.ids) if options.words else None,
-            notes=self._notes(encoded),
+            notes=self._notes(encoded, output.text),
         )
 
     def alternatives(self, example: Any, prefix: str = "", *, n: int = 6, **options: Any) -> list[Translation]:
@@ -167,11 +189,12 @@ class Translator(Predictor[Pair, Translation]):
         encoded = self.encode(pair, replace(asked, prefix=prefix))
         if encoded.empty:
             return []
-        starts, place = beginnings(self.engine, self.tokenizers.target, encoded.source, prefix, n)
+        target = encoded.tokenizers.target
+        starts, place = beginnings(self.engine, target, encoded.source, prefix, n)
         hypotheses = translate(self.engine, [encoded.source] * len(starts), asked, prefixes=starts)
         found: dict[str, Translation] = {}
         for best, *_ in hypotheses:
-            output = Translation(self.tokenizers.target.decode(best.ids), best.score, [], ids=best.ids)
+            output = Translation(target.decode(best.ids), best.score, [], ids=best.ids)
             words = output.text.split()
             if place < len(words) and words[place] not in found and len(found) < n:
                 found[words[place]] = self._looked_at(pair, encoded, output, asked)
@@ -185,11 +208,12 @@ class Translator(Predictor[Pair, Translation]):
 
     def quick(self, examples: Sequence[Pair]) -> dict[str, float]:
         """Perplexity, and BLEU and exact match of greedy outputs."""
-        sources = [self.tokenizers.encode_source(pair.source) for pair in examples]
-        targets = [self.tokenizers.encode_target(pair.gold) for pair in examples]
+        both = [self.tokenizers.filled(pair.source) for pair in examples]
+        sources = [each.encode_source(pair.source) for each, pair in zip(both, examples, strict=True)]
+        targets = [each.encode_target(pair.gold) for each, pair in zip(both, examples, strict=True)]
         total, count = self.engine.losses(sources, targets)
         found = translate(self.engine, sources, DecodeConfig(method="greedy"))
-        outputs = [self.tokenizers.target.decode(hypotheses[0].ids) for hypotheses in found]
+        outputs = [each.target.decode(hypotheses[0].ids) for each, hypotheses in zip(both, found, strict=True)]
         references = [pair.gold for pair in examples]
         if self.facts.lowercase:  # cased scores of a model without capitals mean nothing
             outputs, references = [text.lower() for text in outputs], [text.lower() for text in references]
@@ -214,7 +238,7 @@ class Translator(Predictor[Pair, Translation]):
 
     def align(self, source: str | Mapping[str, Any] | Pair, output: str | Translation) -> Alignment | None:
         """Alignment of a text with `output`, forced through the first model; None without attention."""
-        text, source_ids, written = self._forced(source, output)
+        text, tokenizers, source_ids, written = self._forced(source, output)
         maps = self.engine.attention(source_ids, written)
         if "cross" not in maps:
             return None
@@ -222,11 +246,11 @@ class Translator(Predictor[Pair, Translation]):
         best = weights[:, : len(source_ids) - 1].argmax(axis=1).tolist() if len(source_ids) > 1 else []
         # The last row predicts the end token.
         links = [(s, t) for t, s in enumerate(best[: len(written)])]
-        source_words = _words_of_text(self.tokenizers.source, text)
-        target_words = words_of(self.tokenizers.target, written)
+        source_words = _words_of_text(tokenizers.source, text)
+        target_words = words_of(tokenizers.target, written)
         return Alignment(
-            source=self.tokenizers.source.pieces(source_ids),
-            target=self.tokenizers.target.pieces([*written, EOS_ID]),
+            source=tokenizers.source.pieces(source_ids),
+            target=tokenizers.target.pieces([*written, EOS_ID]),
             weights=[[round(float(w), 4) for w in row] for row in weights],
             links=links,
             words=sorted({(source_words[s], target_words[t]) for s, t in links}),
@@ -239,12 +263,12 @@ class Translator(Predictor[Pair, Translation]):
         tokens it reads.
         """
         target_text: str | Translation = answered(self.predict([example]))[0] if output is None else output
-        _, source_ids, written = self._forced(example, target_text)
+        _, tokenizers, source_ids, written = self._forced(example, target_text)
         maps = self.engine.attention(source_ids, written)
         if not maps:
             raise _no_attention()
-        source, target = self.tokenizers.source.pieces(source_ids), self.tokenizers.target.pieces([*written, EOS_ID])
-        read = self.tokenizers.target.pieces([self.tokenizers.target.pad_id, *written])
+        source, target = tokenizers.source.pieces(source_ids), tokenizers.target.pieces([*written, EOS_ID])
+        read = tokenizers.target.pieces([tokenizers.target.pad_id, *written])
         names = {"encoder": (source, source), "decoder": (target, read), "cross": (target, source)}
         return {name: Attention(*names[name], weights) for name, weights in maps.items()}
 
@@ -262,20 +286,25 @@ class Translator(Predictor[Pair, Translation]):
 
     def _forced(
         self, source: str | Mapping[str, Any] | Pair, output: str | Translation
-    ) -> tuple[str, list[int], list[int]]:
-        """A text, its tokens, and those of an output to force through the model."""
+    ) -> tuple[str, Tokenizers, list[int], list[int]]:
+        """A text, the tokenizers with its placeholders, its tokens, and those of an output to force on the model."""
         pair = self.parse(source)
-        ids = self.tokenizers.encode_source(pair.source)
-        written = output.ids if isinstance(output, Translation) else self.tokenizers.target.encode(output)
+        tokenizers = self.tokenizers.filled(pair.source)
+        ids = tokenizers.encode_source(pair.source)
+        written = output.ids if isinstance(output, Translation) else tokenizers.target.encode(output)
         self._refuse_too_long(ids, written, where=pair.where)
-        return pair.source, ids, written
+        return pair.source, tokenizers, ids, written
 
-    def _notes(self, encoded: Encoded) -> list[Note]:
-        longest = self.facts.longest
-        if longest is None or len(encoded.source) <= longest:
-            return []
-        text = f"longer than any training text (at most {longest} tokens): the output may be poor"
-        return [Note("text.longer_than_training", text)]
+    def _notes(self, encoded: Encoded, text: str) -> list[Note]:
+        longest, notes = self.facts.longest, []
+        if longest is not None and len(encoded.source) > longest:
+            told = f"longer than any training text (at most {longest} tokens): the output may be poor"
+            notes.append(Note("text.longer_than_training", told))
+        if encoded.tokenizers.target.slot_ids and (found := compare(encoded.units, find_units(text))):
+            facts = {"missing": found.missing, "extra": found.extra}
+            told = "placeholders or markup differ from the source: check the output"
+            notes.append(Note(PLACEHOLDERS, told, facts | ({"reordered": found.order} if found.order else {})))
+        return notes
 
     def _refuse_too_long(self, *sides: Sequence[int], where: str) -> None:
         """Learned positions are limited, and the end token needs one."""
@@ -303,11 +332,29 @@ def translate(
     return engine.search(sources, requests, config, done=done)
 
 
-def _request(engine: Engine, source: Sequence[int], config: DecodeConfig, prefix: Sequence[int]) -> Request:
+def _faults(encoded: Encoded) -> Callable[[Sequence[int]], int] | None:
+    """How many placeholders of a source a hypothesis has lost, added or put in the wrong order."""
+    if not encoded.units:
+        return None
+
+    def faults(ids: Sequence[int]) -> int:
+        return compare(encoded.units, find_units(encoded.tokenizers.target.decode(ids))).count
+
+    return faults
+
+
+def _request(
+    engine: Engine,
+    source: Sequence[int],
+    config: DecodeConfig,
+    prefix: Sequence[int],
+    *,
+    faults: Callable[[Sequence[int]], int] | None = None,
+) -> Request:
     room = sys.maxsize if engine.longest is None else engine.longest
     # The start token takes a position, too, so the forced end takes the last one.
     most = min(len(source) + config.max_extra, room - 1)
-    return Request(len(source), most, prefix, _sentence_seed(source, config.seed))
+    return Request(len(source), most, prefix, _sentence_seed(source, config.seed), faults=faults)
 
 
 def _sentence_seed(source: Sequence[int], seed: int) -> int:

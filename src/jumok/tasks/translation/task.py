@@ -76,7 +76,8 @@ def pair_tokenizers(config: TokenizerConfig, corpus: Corpus[Pair], cache: Cache)
 def _refuse_too_long(room: int | None, tokenizers: Tokenizers, held_out: Sequence[Pair]) -> None:
     """Training skips long pairs, but held-out ones are scored and must fit into the learned positions."""
     for pair in held_out if room is not None else ():
-        tokens = max(len(tokenizers.encode_source(pair.source)), len(tokenizers.encode_target(pair.gold)))
+        both = tokenizers.filled(pair.source)
+        tokens = max(len(both.encode_source(pair.source)), len(both.encode_target(pair.gold)))
         if room is not None and tokens >= room:
             raise DataError(
                 f"a pair of {tokens} tokens: the model learns {room} positions",
@@ -99,7 +100,8 @@ def encode_pairs(
         facts["read"] += len(read) - len(pairs)
         facts["too_long"] += len(read) - len(pairs)
         sources = tokenizers.source.encode_batch([pair.source for pair in pairs], seen_sources)
-        targets = tokenizers.target.encode_batch([pair.gold for pair in pairs], seen_targets)
+        texts = [pair.source for pair in pairs]
+        targets = tokenizers.target.encode_batch([pair.gold for pair in pairs], seen_targets, sources=texts)
         for source, target in zip(sources, targets, strict=True):
             facts["read"] += 1
             if not source or not target:

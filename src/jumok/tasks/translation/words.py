@@ -67,7 +67,8 @@ def beginnings(
     first = tokenizer.encode(whole) if whole else []
     free = np.array([not continues for continues in tokenizer.continues_word()])
     pieces = [piece.removeprefix(SPACE) for piece in tokenizer.pieces(range(tokenizer.vocab_size))]
-    banned = [i for i in (tokenizer.end_id, tokenizer.unk_id, tokenizer.pad_id) if i < tokenizer.vocab_size]
+    banned = [tokenizer.end_id, tokenizer.unk_id, tokenizer.pad_id, *tokenizer.empty_slots]
+    banned = [i for i in banned if i < tokenizer.vocab_size]
     found: list[tuple[float, list[int]]] = []
     waiting: list[tuple[float, list[int], str]] = [(0.0, first, half)]
     for _ in range(len(half) + 2):
