@@ -193,10 +193,12 @@ def _is_header(rows: Sequence[Sequence[str]]) -> bool:
         | _ID_NAMES
         | {name for pair in (*_PAIR_NAMES, *_REPLY_NAMES) for name in pair.split()}
     )
-    if len(set(first)) < len(first) or not all(map(_NAME.fullmatch, first)):
+    if len(set(first)) < len(first) or not all(first):
         return False
     if sum(name in known for name in lower) * 2 >= len(first) or LANGUAGES.issuperset(lower):
         return True
+    if not all(map(_NAME.fullmatch, first)):
+        return False
     for i, name in enumerate(first):
         below = [row[i] for row in others]
         if below and number_of(name) is None and all(number_of(cell) is not None for cell in below):

@@ -26,11 +26,13 @@ from jumok.new.columns import Roles, Table, find_roles, read_table
 from jumok.new.files import Files, find_files
 from jumok.text.language import likeliest
 from jumok.text.lines import read_lines
+from jumok.text.placeholders import find_units
 from jumok.text.tags import in_characters
 
 MOST = 300_000
 """examples of a split that are read to measure it"""
 _LOOKED_AT = 2_000  # texts that decide a language
+_MARKED = 0.2  # share of texts with placeholders or markup, from which on they matter
 _CLEAR = 0.8  # share of the texts that agree
 _NO_RELATION = re.compile(r"other|none|na|n/a|false|no[ _-]?relation|unrelated|없음|무관|관계[ _]?없음", re.IGNORECASE)
 _NAMES = {
@@ -67,6 +69,8 @@ class Found:
     """of the texts, or of the target"""
     reply: bool = False
     """whether source and target are in the same language"""
+    placeholders: bool = False
+    """whether the sources have placeholders or markup, as those of catalogues do"""
 
     @property
     def many(self) -> bool:
@@ -452,7 +456,10 @@ def _measure(found: Found, files: Files, told: Told) -> None:
             first = f"{wrong[0].what}, {wrong[0].where}"
             found.why.append(f"{split}: {len(wrong):,} rows cannot be read and will be skipped; the first: {first}.")
     found.long = sorted(lengths)[int(0.9 * (len(lengths) - 1))]
-    if found.kind is not ParallelData:
+    if found.kind is ParallelData:
+        marked = sum(bool(find_units(text)) for text in texts)
+        found.placeholders = files.kind == "catalogue" or marked > _MARKED * len(texts)
+    else:
         votes = _languages(texts)
         found.language = told.source or _clear(votes)
         if found.language:

@@ -206,6 +206,7 @@ def _from_scratch(found: Found, row: Row) -> tuple[dict[str, Any], int]:
     vocab = row.vocab_without_spaces if without_spaces and row.vocab_without_spaces else row.vocab
     tokenizer: dict[str, Any] = {"kind": row.tokenizer, "vocab_size": vocab}
     tokenizer |= {"lowercase": True} if row.lowercase and not without_spaces else {}
+    tokenizer |= {"placeholders": True} if found.placeholders else {}
     kind = row.model["kind"]
     moments = {"beta2": 0.98, "epsilon": 1e-6, **_SMALL}
     if kind in ("transformer", "seq2seq"):

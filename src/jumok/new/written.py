@@ -17,6 +17,7 @@ _REMARKS = {
     "task.mark_capitals": "the vocabulary of the weights has no capitals",
     "data.max_len": "tokens read at once; data.long_texts says what happens to longer texts",
     "tokenizer.vocab_size": "learned from the training text",
+    "tokenizer.placeholders": "%s, {name} and markup are kept as they are",
     "model.attention_dropout": "any at all keeps the CPU from its fused kernel",
     "train.minutes": "as many steps as fit, evaluations and final scores included",
     "train.epochs": "passes over the training data",
