@@ -96,7 +96,7 @@ EVERY_ROW = [(task, i) for task, choices in TABLE.items() for i in range(len(cho
 def weights(folder: Path) -> Any:
     """A tiny encoder without a head, as a model folder."""
     _, tiny = bert_folder(Head(asks="nothing", pooler=True))
-    facts = {"task": {"kind": "embedding", "pooler": True}}
+    facts = {"version": "0", "task": {"kind": "embedding", "pooler": True}}
     (folder / "weights").mkdir()
     write_model(folder / "weights", replace(tiny, facts=facts), card="")
     return tiny.config
