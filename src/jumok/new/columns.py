@@ -233,7 +233,12 @@ def find_roles(table: Table, told: Told, ask: Ask) -> Roles:
         )
         if answer == guess:
             return Roles(texts, reply=True)
-    return Roles(texts, label, label.form or "class" if label else None)
+    return Roles(texts, label, _form_of(label) if label else None)
+
+
+def _form_of(label: Column) -> Form:
+    """How the values of a label are read, however many there are."""
+    return label.form or ("labels" if any("|" in value for value in label.counts) else "class")
 
 
 def _told_texts(table: Table, told: Told) -> list[Column]:
@@ -253,8 +258,11 @@ def _label(table: Table, columns: list[Column], texts: list[Column], told: Told,
         return table.named(told.label, "--label")
     if told.task in ("language_model", "pretraining"):
         return None
-    possible = [column for column in columns if column.form and column not in texts]
-    named = [column for column in possible if column.name.lower() in _LABEL_NAMES]
+    # Columns that are named as texts are none, however few values a small file has.
+    known = [*texts, *_pair_of(columns, _REPLY_NAMES), *_pair_of(columns, _PAIR_NAMES)]
+    columns = [column for column in columns if column not in known and column.name.lower() not in _TEXT_NAMES]
+    possible = [column for column in columns if column.form]
+    named = [c for c in columns if c.name.lower() in _LABEL_NAMES and (c.form or c.words < 4)]
     # A label has a name as such, or is not a text: of two columns, one has to be the text.
     clear = named or [column for column in possible if not (column.is_text and column.words >= 3)]
     if len(clear) < 2:

@@ -348,7 +348,7 @@ def _questions(files: Files, told: Told, ask: Ask) -> Found:
     without = sum(not example.gold for example in read)
     why = ["Task: answering, because the file is in the format of SQuAD: questions, and answers in a text."]
     if without:
-        why.append(f"{without:,} questions have no answer.")
+        why.append(f"Questions without an answer: {without:,}.")
     settings = {"no_answer": True} if without else {}
     return Found(task="answering", kind=QuestionData, data=data, settings=settings, metric="answer_f1", why=why)
 
