@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tiny_berts import bert_folder
 
 from jumok.doctor import examine_data
 from jumok.errors import InputError
@@ -21,6 +20,7 @@ from jumok.new.table import STARTS, TABLE
 from jumok.new.written import recipe_text
 from jumok.recipe import Recipe, load_recipe
 from jumok.tasks.stored import write_model
+from tiny_berts import bert_folder
 
 FAST, SLOW = 1e15, 1e8
 """operations a second of a machine for which time is no matter, and of one that gets nowhere"""
