@@ -45,6 +45,14 @@ def related(rng: random.Random) -> str:
     return json.dumps(found)
 
 
+def tagged(rng: random.Random) -> str:
+    return "".join(f"{word} {'B-X' if word == 'cat' else 'O'}\n" for word in text(rng).split())
+
+
+def chosen(rng: random.Random) -> str:
+    return json.dumps({"context": text(rng), "endings": [text(rng), text(rng)], "label": rng.randrange(2)})
+
+
 def questions(n: int) -> str:
     rng = random.Random(n)
     paragraphs = []
@@ -63,12 +71,12 @@ FILES = {
         "a.tsv",
         rows(200, lambda rng: f"{text(rng)}\t{text(rng)}\t{rng.choice('ab')}", "text_a\ttext_b\tlabel\n"),
     ),
-    "tagging": ("a.conll", rows(200, lambda rng: "\n".join(f"{w} {'B-X' if w == 'cat' else 'O'}" for w in text(rng).split()) + "\n")),
+    "tagging": ("a.conll", rows(200, tagged)),
     "relation": ("a.jsonl", rows(200, related)),
     "answering": ("a.json", questions(200)),
     "choice": (
         "c.jsonl",
-        rows(200, lambda rng: json.dumps({"context": text(rng), "endings": [text(rng), text(rng)], "label": rng.randrange(2)})),
+        rows(200, chosen),
     ),
     "language_model": ("a.txt", rows(200, text)),
     "pretraining": ("b.txt", rows(200, lambda rng: f"{text(rng)}.\n{text(rng)}.\n")),
