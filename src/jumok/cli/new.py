@@ -14,7 +14,7 @@ from jumok.errors import InputError
 
 if TYPE_CHECKING:
     from jumok.new import Question, Told
-    from jumok.new.corpus import Found
+    from jumok.new.found import Found
     from jumok.new.plan import Plan
 
 MINUTES = 30.0
@@ -70,7 +70,8 @@ def write(
 ) -> "tuple[Found, Plan]":
     """Look at files, say what they are, and write a recipe."""
     from jumok.files import write_together
-    from jumok.new.corpus import counted, look
+    from jumok.new.corpus import look
+    from jumok.new.found import counted
 
     with nullcontext() if answers.somebody else talk.status("reading"):
         found = look(files, told, answers.ask)

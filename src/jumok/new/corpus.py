@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from jumok.errors import DataError, InputError, listed
 from jumok.examples import SPLITS
 from jumok.examples.choices import SWAG_COLUMNS, ChoiceData
 from jumok.examples.faults import suffix_of
-from jumok.examples.gettext import catalogue_language
 from jumok.examples.labelled import LabelledData
 from jumok.examples.pairs import ParallelData
 from jumok.examples.plain import DocumentData
@@ -20,62 +18,17 @@ from jumok.examples.questions import QuestionData
 from jumok.examples.relations import RelationData
 from jumok.examples.spans import TaggedData
 from jumok.examples.tables import first_row
-from jumok.examples.tmx import tmx_languages
-from jumok.new import Ask, Question, Told
+from jumok.new import Ask, Told
 from jumok.new.columns import Roles, Table, find_roles, read_table
 from jumok.new.files import Files, find_files
-from jumok.text.language import likeliest
+from jumok.new.found import LOOKED_AT, MOST, Found, clear_language, language_of, languages_of
+from jumok.new.parallel import files_of_pairs, look_at_parallel, translation_of
 from jumok.text.lines import read_lines
 from jumok.text.placeholders import find_units
 from jumok.text.tags import in_characters
 
-MOST = 300_000
-"""examples of a split that are read to measure it"""
-_LOOKED_AT = 2_000  # texts that decide a language
 _MARKED = 0.2  # share of texts with placeholders or markup, from which on they matter
-_CLEAR = 0.8  # share of the texts that agree
 _NO_RELATION = re.compile(r"other|none|na|n/a|false|no[ _-]?relation|unrelated|없음|무관|관계[ _]?없음", re.IGNORECASE)
-_NAMES = {
-    "ko": "Korean", "en": "English", "de": "German", "fr": "French", "es": "Spanish", "it": "Italian", "nl": "Dutch",
-    "pt": "Portuguese", "ja": "Japanese", "zh": "Chinese", "ru": "Russian", "uk": "Ukrainian", "el": "Greek",
-    "he": "Hebrew", "ar": "Arabic", "th": "Thai", "hi": "Hindi",
-}  # fmt: skip
-
-
-@dataclass(slots=True, kw_only=True)
-class Found:
-    """What the files hold."""
-
-    task: str
-    kind: Any
-    """class of the [data]"""
-    data: dict[str, Any]
-    """keys of [data], in the order in which they are written"""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """keys of [task]"""
-    metric: str = ""
-    why: list[str] = field(default_factory=list)
-    """what was found, and the reasons, a sentence each"""
-    remarks: dict[str, str] = field(default_factory=dict)
-    """comments on keys of [data] and [task] in the recipe"""
-    name: str = ""
-    sizes: dict[str, int] = field(default_factory=dict)
-    """examples of each split that has files"""
-    characters: int = 0
-    """of the training texts"""
-    long: int = 0
-    """characters that nine of ten training texts do not exceed"""
-    language: str = ""
-    """of the texts, or of the target"""
-    reply: bool = False
-    """whether source and target are in the same language"""
-    placeholders: bool = False
-    """whether the sources have placeholders or markup, as those of catalogues do"""
-
-    @property
-    def many(self) -> bool:
-        """Whether there were more examples than were read."""
-        return self.sizes.get("train", 0) >= MOST
 
 
 def look(given: Sequence[Path], told: Told, ask: Ask) -> Found:
@@ -176,115 +129,14 @@ def _pairs_of_columns(files: Files, table: Table, roles: Roles, told: Told) -> F
     by_name = [name.lower() if re.fullmatch(r"[a-z]{2}([-_][a-z]{2})?", name.lower()) else "" for name in names]
     told_languages = [None if side in names else side for side in (told.source, told.target)]
     source, target = (told_languages[i] or by_name[i] or seen[i] or ("source", "target")[i] for i in (0, 1))
-    data = {"source": source, "target": target, **_of_pairs([(p.split or "train", [p.paths[0]]) for p in files.parts])}
+    data = {
+        "source": source,
+        "target": target,
+        **files_of_pairs([(p.split or "train", [p.paths[0]]) for p in files.parts]),
+    }
     data |= {} if table.header else {"columns": names}
     why = [f"Task: translation, from {names[0]} to {names[1]}: two texts in a row, and no label that is asked for."]
-    return _translation(data, why)
-
-
-def _of_pairs(found: Iterable[tuple[str, Sequence[Path]]]) -> dict[str, Any]:
-    """The files of parallel data: several corpora for training, one each for dev and test."""
-    splits: dict[str, list[list[str]]] = {}
-    for split, paths in found:
-        splits.setdefault(split, []).append([str(path) for path in paths])
-    for split in ("dev", "test"):
-        if len(several := splits.get(split, [])) > 1:
-            where = "; ".join(", ".join(paths) for paths in several)
-            hint = "pass one of them"
-            raise InputError(f"more than one corpus for {split}", where=where, hint=hint, code="data.several")
-    return {split: splits[split] if split == "train" else splits[split][0] for split in SPLITS if split in splits}
-
-
-def _translation(data: dict[str, Any], why: list[str]) -> Found:
-    same = data["source"].split("-")[0] == data["target"].split("-")[0]
-    return Found(
-        task="translation",
-        kind=ParallelData,
-        data=data,
-        metric="perplexity" if same else "bleu",
-        why=why,
-        language=data["target"],
-        reply=same,
-    )
-
-
-def _parallel(files: Files, told: Told, ask: Ask) -> Found:
-    """Line-aligned files, catalogues and TMX."""
-    known: list[str] = []
-    why: list[str] = []
-    chosen = False
-    for part in files.parts:
-        if part.kind == "lines":
-            known += part.languages
-            chosen |= not files.from_folder and len(part.languages) == 2
-        elif part.kind == "tmx":
-            source, tags = tmx_languages(part.paths[0])
-            known += [*([source] if source else []), *tags]
-            chosen |= bool(source)
-        else:
-            source, target = _languages_of_catalogue(part.paths[0])
-            known += [source, target]
-            chosen = True
-    languages = list(dict.fromkeys(code for code in known if code))
-    if files.from_folder and "en" in languages:  # the order of files in a folder says nothing
-        languages.sort(key=lambda code: code != "en")
-    source, target = _direction(languages, told, ask, chosen=chosen, where=files.parts[0].name)
-    parts: list[tuple[str, Sequence[Path]]] = []
-    for part in files.parts:
-        if part.kind == "lines":
-            sides = dict(zip(part.languages, part.paths, strict=True))
-            if not {source, target} <= sides.keys():
-                continue
-            parts.append((part.split or "train", [sides[source], sides[target]]))
-        else:
-            parts.append((part.split or "train", part.paths))
-    if not any(split == "train" for split, _ in parts):
-        what = f"no training data in {source} and {target}"
-        hint = f"the languages are {', '.join(languages)}"
-        raise InputError(what, where=files.parts[0].name, hint=hint, code="data.languages")
-    formats = {
-        "lines": "line n of one file is the translation of line n of the other",
-        "catalogue": "gettext catalogues hold texts and their translations",
-        "tmx": "a TMX file holds texts and their translations",
-    }
-    kinds = dict.fromkeys(part.kind for part in files.parts)
-    why += [f"Task: translation from {source} to {target}, because {' and '.join(formats[kind] for kind in kinds)}."]
-    return _translation({"source": source, "target": target, **_of_pairs(parts)}, why)
-
-
-def _languages_of_catalogue(path: Path) -> tuple[str, str]:
-    """Source and target of a PO or MO file: from its texts, its header and its path."""
-    pairs = [*islice(ParallelData(source="", target="", train=[[str(path)]]).read("train", seed=1), _LOOKED_AT)]
-    target = catalogue_language(path).replace("_", "-")
-    named = re.search(
-        r"(?:^|[./_-])([a-z]{2,3}(?:[-_][A-Z]{2})?)(?:/LC_MESSAGES/[^/]*)?\.(?:po|mo)(?:\.gz)?$", str(path)
-    )
-    target = target or language_of(pair.gold for pair in pairs) or (named[1].replace("_", "-") if named else "")
-    source = language_of(pair.source for pair in pairs)
-    return source or ("en" if target.split("-")[0] != "en" else "source"), target or "target"
-
-
-def _direction(languages: list[str], told: Told, ask: Ask, *, chosen: bool, where: str) -> tuple[str, str]:
-    """Source and target; asked for if the files do not say which is which."""
-    for option, code in (("--source", told.source), ("--target", told.target)):
-        if code is not None and code not in languages:
-            hint = f"choose from {', '.join(languages)}"
-            raise InputError(f"no texts in {code}", where=f"{option}, {where}", hint=hint, code="data.languages")
-    if len(languages) < 2:
-        what = f"only one language: {', '.join(languages)}"
-        raise InputError(what, where=where, hint="pass its translation, too", code="data.languages")
-    source, target = told.source, told.target
-    why = f"the files are in {', '.join(languages)}, and do not say which of them is to be translated"
-    if source is None:
-        rest = [code for code in languages if code != target]
-        asked = (target is None and not chosen) or len(rest) > 1 and len(languages) > 2
-        question = Question("--source", "Which language is to be translated?", rest[0], tuple(rest), why)
-        source = ask(question) if asked else rest[0]
-    if target is None:
-        rest = [code for code in languages if code != source]
-        question = Question("--target", "Into which language?", rest[0], tuple(rest), why)
-        target = ask(question) if len(rest) > 1 else rest[0]
-    return source, target
+    return translation_of(data, why)
 
 
 def _objects(files: Files, told: Told, ask: Ask) -> Found:
@@ -405,9 +257,9 @@ def _empty(files: Files) -> DataError:
 
 
 _LOOKERS: dict[str, Callable[[Files, Told, Ask], Found]] = {
-    "lines": _parallel,
-    "catalogue": _parallel,
-    "tmx": _parallel,
+    "lines": look_at_parallel,
+    "catalogue": look_at_parallel,
+    "tmx": look_at_parallel,
     "table": _table,
     "objects": _objects,
     "tags": _tags,
@@ -416,20 +268,6 @@ _LOOKERS: dict[str, Callable[[Files, Told, Ask], Found]] = {
     "folder": _text,
     "classes": _classes,
 }
-
-
-def language_of(texts: Iterable[str]) -> str:
-    """The language that most of the texts are in; empty if they are in several, or it cannot be told."""
-    return _clear(_languages(texts))
-
-
-def _languages(texts: Iterable[str]) -> Counter[str]:
-    return Counter(filter(None, map(likeliest, islice(texts, _LOOKED_AT))))
-
-
-def _clear(votes: Counter[str]) -> str:
-    ((code, n),) = votes.most_common(1) or [("", 0)]
-    return code if n and n >= _CLEAR * votes.total() else ""
 
 
 def _measure(found: Found, files: Files, told: Told) -> None:
@@ -446,7 +284,7 @@ def _measure(found: Found, files: Files, told: Told) -> None:
                 read = _texts_of(example)
                 lengths.append(max(map(len, read)) if found.kind is ParallelData else sum(map(len, read)))
                 found.characters += sum(map(len, read))
-                if len(texts) < _LOOKED_AT:
+                if len(texts) < LOOKED_AT:
                     texts.append(read[0])
         if split not in found.sizes:
             raise wrong[0] if wrong else _empty(files)
@@ -460,8 +298,8 @@ def _measure(found: Found, files: Files, told: Told) -> None:
         marked = sum(bool(find_units(text)) for text in texts)
         found.placeholders = files.kind == "catalogue" or marked > _MARKED * len(texts)
     else:
-        votes = _languages(texts)
-        found.language = told.source or _clear(votes)
+        votes = languages_of(texts)
+        found.language = told.source or clear_language(votes)
         if found.language:
             found.data["language"] = found.language
         elif len(votes) > 1:
@@ -489,19 +327,3 @@ def _texts_of(example: Any) -> list[str]:
     names = ("source", "target", "context", "question", "text", "pair", "endings")
     found = [value for name in names if (value := getattr(example, name, None))]
     return [" ".join(value) if isinstance(value, list) else value for value in found] or [""]
-
-
-def counted(found: Found) -> str:
-    """Sizes and language in words."""
-    things = {
-        "translation": "pairs of texts",
-        "answering": "questions",
-        "tagging": "sentences",
-        "language_model": "lines",
-    }
-    things |= {"pretraining": "sentences"}
-    thing = things.get(found.task, "texts")
-    language = found.data.get("language", "")
-    said = f" in {_NAMES.get(language, language)}" if language else ""
-    sizes = [f"{split} {n:,}{'+' if n >= MOST else ''}" for split, n in found.sizes.items()]
-    return f"{', '.join(sizes)} {thing}{said}, {found.characters:,} characters to train on"

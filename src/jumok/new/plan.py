@@ -11,7 +11,7 @@ from jumok.errors import DataError, InputError
 from jumok.examples.labelled import LabelledData
 from jumok.examples.plain import DocumentData
 from jumok.hub.folder import ModelFolder
-from jumok.new.corpus import MOST, Found
+from jumok.new.found import MOST, Found
 from jumok.new.table import (
     EFFICIENCY,
     MUCH_TEXT,
@@ -82,12 +82,14 @@ def make_plan(found: Found, *, minutes: float, speed: float, weights: Path | Non
         )
         if passes >= row.passes:
             if row is not rows[0] and found.characters < rows[0].characters:
-                plan.why.append("A small model: there is little text, and a larger one would learn it by heart.")
+                plan.why.append("Larger models are for more text: they would learn this by heart.")
             elif row is not rows[0]:
                 plan.why.append(
                     f"A small model: in {minutes:g} minutes, a larger one would hardly see all of the text."
                 )
-            return plan
+            break
+    if rows is TABLE["answering"]:
+        plan.why.append("From scratch, little of this is learned from few examples: start from weights with --from.")
     return plan
 
 
@@ -122,7 +124,9 @@ def _planned(
     if passes < in_time and not found.sizes["train"] >= MOST:
         tree["train"] = {"epochs": most_passes, **train}
         expected = passes * per_step / 60 / (1 - _SCORED)
-        why = [f"More than {most_passes} passes over so little text would teach nothing more, so it takes less time."]
+        why = [
+            f"{most_passes} passes over the text are enough for this model, so training takes less time than it may."
+        ]
     else:
         tree["train"] = {"minutes": minutes, **train}
         expected, why = minutes, []

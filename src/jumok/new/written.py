@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jumok.new.corpus import Found, counted
+from jumok.new.found import Found, counted
 from jumok.new.plan import Plan
 
 _PATHS = ("train", "dev", "test")

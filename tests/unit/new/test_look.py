@@ -9,7 +9,8 @@ import pytest
 
 from jumok.errors import InputError
 from jumok.new import Question, Told
-from jumok.new.corpus import Found, look
+from jumok.new.corpus import look
+from jumok.new.found import Found
 
 Make = Callable[[Mapping[str, str]], Path]
 REVIEWS = "".join(

@@ -14,7 +14,8 @@ from jumok.doctor import examine_data
 from jumok.errors import InputError
 from jumok.models.head import Head
 from jumok.new import Told
-from jumok.new.corpus import Found, look
+from jumok.new.corpus import look
+from jumok.new.found import Found
 from jumok.new.plan import make_plan
 from jumok.new.table import STARTS, TABLE
 from jumok.new.written import recipe_text
