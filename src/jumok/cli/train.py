@@ -10,13 +10,16 @@ from typing import Annotated
 import typer
 
 from jumok.cli.arguments import Overrides, talk
-from jumok.cli.new import MINUTES, From, Minutes, is_data, recipe_of_data
+from jumok.cli.new import MINUTES, From, is_data, recipe_of_data
+from jumok.errors import InputError
 
 
 def train(
     what: Annotated[list[Path], typer.Argument(metavar="RECIPE|FILE...", help="A recipe (TOML), or data files.")],
     out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE, or runs/DATA.")] = None,
-    minutes: Minutes = MINUTES,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, metavar="N", help="For data: minutes that training may take; default: 30.")
+    ] = None,
     weights: From = None,
     overrides: Overrides = None,
 ) -> None:
@@ -25,7 +28,10 @@ def train(
     Run the same command again to resume where it stopped.
     """
     if is_data(what):
-        recipe, out = recipe_of_data(what, out, minutes=minutes, weights=weights)
+        recipe, out = recipe_of_data(what, out, minutes=minutes or MINUTES, weights=weights)
+    elif minutes or weights:
+        hint = "use --set train.minutes=N, or --set init=FOLDER"
+        raise InputError("--minutes and --from are for data", where=what[0], hint=hint, code="input.options")
     else:
         recipe, out = what[0], out or Path("runs") / run_name(what[0])
     train_into(recipe, out, overrides)

@@ -1,9 +1,9 @@
 """What `jumok new` does: look at files, say what they are and why, and write a recipe that fits them.
 
-files.py says which files belong together, corpus.py what they hold (found.py), columns.py which columns of a table matter,
-parallel.py which language is the source; table.py has the settings to choose from, plan.py chooses, written.py writes the
-recipe. What the files cannot tell is
-asked: a `Question` goes to the caller, who knows whether anybody is there to answer.
+files.py says which files belong together, corpus.py what they hold (found.py), columns.py which columns of a table
+matter, parallel.py which language is the source; table.py has the settings to choose from, plan.py chooses, written.py
+writes the recipe. What the files cannot tell is asked: a `Question` goes to the caller, who knows whether anybody is
+there to answer.
 """
 
 from collections.abc import Callable
