@@ -56,9 +56,14 @@ def peak_memory() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def write(name: str, rows: list[Row]) -> None:
+def write(name: str, rows: list[Row], *, keep: bool = False) -> None:
+    """Print the rows and store them; with `keep`, beside those of works that were not measured this time."""
     RESULTS.mkdir(exist_ok=True)
-    (RESULTS / f"{name}.json").write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n", "utf-8")
+    path = RESULTS / f"{name}.json"
+    works = {row.work for row in rows}
+    known = json.loads(path.read_text("utf-8")) if keep and path.exists() else []
+    stored = [row for row in known if row["work"] not in works] + [asdict(row) for row in rows]
+    path.write_text(json.dumps(stored, indent=1) + "\n", "utf-8")
     for row in rows:
         goal = "" if row.target is None else f"  target {row.target:g}"
         print(f"{row.work} against {row.against}: {row.ratio:.3f} ({row.low:.3f} to {row.high:.3f}){goal}")

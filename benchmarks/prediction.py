@@ -33,6 +33,7 @@ import torch
 from interleave import Row, middle, peak_memory, write
 
 from jumok.building import _store, build_engine
+from jumok.cli.engine import ensure_engine
 from jumok.decode.options import DecodeConfig
 from jumok.engines.fast_folder import engine_folder
 from jumok.exchange import export_folder
@@ -89,14 +90,15 @@ def learn_to_end(model: Transformer, *, at: int) -> None:
     raise SystemExit("the model has not learned to end")
 
 
-def make_run(folder: Path, c: TransformerConfig | GptConfig, tokenizer: Tokenizer) -> Path:
-    """A run folder with random weights."""
+def make_run(folder: Path, c: TransformerConfig | GptConfig, tokenizer: Tokenizer, *, ends: bool = True) -> Path:
+    """A run folder with random weights; a translator `ends` its sentences if it is to be searched."""
     torch.manual_seed(1)
     tokenizers = Tokenizers(tokenizer, tokenizer)
     facts: dict[str, Any] = {"version": "0.1.0", "decode": {}}
     if isinstance(c, TransformerConfig):
         model: Any = Transformer(c, **tokenizers.sizes)
-        learn_to_end(model, at=ENDS_AT)
+        if ends:
+            learn_to_end(model, at=ENDS_AT)
         facts |= {"task": {"kind": "translation"}, "source": "en", "target": "xx"}
     else:
         model = Gpt(c, vocab=tokenizer.vocab_size)
@@ -326,7 +328,8 @@ from transformers import MarianMTModel, PreTrainedTokenizerFast
 model = MarianMTModel.from_pretrained(sys.argv[1])
 tokenizer = PreTrainedTokenizerFast.from_pretrained(sys.argv[1])
 read = tokenizer(sys.argv[2], return_tensors="pt", return_token_type_ids=False)
-print(tokenizer.decode(model.generate(**read, num_beams=4, max_new_tokens=15)[0], skip_special_tokens=True))
+written = model.generate(**read, num_beams=4, min_new_tokens=15, max_new_tokens=15)
+print(tokenizer.decode(written[0], skip_special_tokens=True))
 """
 
 
@@ -403,16 +406,22 @@ def scheduling(run: Path, rounds: int, beside: Path) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="tiny,base,gpt,cold,scheduling,run")
+    parser.add_argument("--only", help="of tiny,base,gpt,cold,scheduling,run; the results of the others are kept")
     parser.add_argument("--run", type=Path)
     parser.add_argument("--text", type=Path)
     parser.add_argument("--joeynmt", type=Path, metavar="PYTHON")
     parser.add_argument("--sentences", type=int, default=SENTENCES)
     given = parser.parse_args()
-    only, rounds = given.only.split(","), given.rounds
+    only, rounds = (given.only or "tiny,base,gpt,cold,scheduling,run").split(","), given.rounds
     torch.set_num_threads(1)
     greedy, beam = {"method": "greedy"}, {"method": "beam", "beam": 4, "length_penalty": 0.6}
-    rows: list[Row] = []
+    kept = bool(given.only)
+
+    def store(rows: list[Row]) -> None:
+        nonlocal kept
+        write("prediction", rows, keep=kept)
+        kept = True  # what was measured a moment ago
+
     with tempfile.TemporaryDirectory() as folder:
         beside = Path(folder)
         tokenizer = Tokenizer.train(
@@ -425,20 +434,20 @@ def main() -> None:
             if name in only:
                 some = texts if name == "tiny" else texts[: len(texts) // 4]
                 for search in (beam, greedy):
-                    rows += translation(name, run, some, rounds, beside, search, given.joeynmt)
+                    store(translation(name, run, some, rounds, beside, search, given.joeynmt))
         if given.run is not None and "run" in only:
+            ensure_engine(given.run, print)
             lines = given.text.read_text("utf-8").splitlines()[: given.sentences]
             for search in (beam, greedy):
-                rows += translation(given.run.name, given.run, lines, rounds, beside, search)
+                store(translation(given.run.name, given.run, lines, rounds, beside, search))
         if "gpt" in only:
-            rows += generation(rounds, beside)
+            store(generation(rounds, beside))
         if "cold" in only:
             joint = replace(SIZES["tiny"], norm="post")  # as Marian
-            export_folder(make_run(beside / "joint", joint, tokenizer), beside / "tiny-hf")
-            rows += cold(beside / "tiny", beside / "tiny-hf", rounds)
+            export_folder(make_run(beside / "joint", joint, tokenizer, ends=False), beside / "tiny-hf")
+            store(cold(beside / "tiny", beside / "tiny-hf", rounds))
         if "scheduling" in only:
-            rows += scheduling(beside / "tiny", rounds, beside)
-    write("prediction", rows)
+            store(scheduling(beside / "tiny", rounds, beside))
 
 
 if __name__ == "__main__":

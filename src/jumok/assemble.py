@@ -19,7 +19,7 @@ from jumok.hub.folder import ModelFolder
 from jumok.memory import available_memory, gibibytes
 from jumok.models.build import Model, build_model
 from jumok.models.rnn import RnnConfig
-from jumok.planning import plan_minutes
+from jumok.planning import extended, extension, plan_minutes
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
 from jumok.show import cost
 from jumok.tasks.stored import read_start
@@ -29,16 +29,16 @@ from jumok.threads import Threads
 from jumok.train import rehearsal
 from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
-from jumok.train.length import Planned, Stretch, stretches, with_plan
-from jumok.train.loop import Event, Interrupted, planned_steps, train
+from jumok.train.length import Extended, Planned, Stretch, stretches, with_plan
+from jumok.train.loop import Event, Interrupted, TrainConfig, planned_steps, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.train.samples import Sample, Sampled, answers, chosen, with_samples
 from jumok.transfer import begin_with, give_features
 from jumok.version import __version__
 
-# Keys that may differ when a run resumes: they change where and how it trains, not what it learns.
+# Keys that may differ when a run resumes: they change where, how and how long it trains, not what it learns.
 HARMLESS = {"description", "published", "decode", "train.device", "train.threads", "train.tensorboard", "train.final"}
-HARMLESS |= {"train.watchdog", "engine.max_loss"}
+HARMLESS |= {"train.watchdog", "engine.max_loss", "train.steps", "train.epochs", "train.minutes"}
 HARMLESS |= {"vectors.source", "vectors.target", "init", "features"}  # they are read once, at the beginning
 SOFTER = {f"train.optimizer.{key}" for key in ("learning_rate", "warmup", "clip_norm")}  # after a divergence
 HARMLESS |= {"data.train", "data.dev", "data.test", "data.when_changed"}  # what is in the files is compared by hash
@@ -59,8 +59,10 @@ class Run:
     threads: Threads
     fingerprints: Mapping[str, str]
     """of the data that it was prepared from"""
-    planned: Planned | None = None
-    """if it was just planned how long to train"""
+    since: int
+    """the step at which it was last decided when to end"""
+    news: Sequence[Planned | Extended]
+    """what was decided just now"""
 
     def require_same_data(self, now: Mapping[str, str]) -> None:
         """Refuse to score data that changed while the run was trained."""
@@ -80,6 +82,7 @@ class Run:
             group=self.group,
             interrupted=interrupted,
             threads=self.threads,
+            since=self.since,
         )
         return with_samples(events, lambda: self.samples(interrupted), every=int(self.recipe.train.evaluate_every))
 
@@ -150,12 +153,26 @@ def assemble(
     fingerprints: dict[str, str] = {
         split: Corpus(recipe.data, split, seed=recipe.seed).fingerprint() for split in SPLITS
     }
-    facts, notes = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, [])
+    facts, begun, notes = _compare(folder, recipe, fingerprints, group) if group.rank == 0 else ({}, None, [])
     with group.first_before_others():  # the others find the data in the cache
         begins = not folder.checkpoints.steps()
         task = recipe.kind.prepare(recipe, cache, fresh=begins)
+
+        def epoch_lengths(epoch: int) -> int:
+            return sum(1 for _ in task.batches(epoch))
+
+        news: list[Planned | Extended] = []
         if group.rank == 0:
-            _claim(folder, facts, task.tokenizers)
+            before = plan = stretches(facts)
+            if begun is not None:
+                plan = extended(facts, begun, recipe.train, folder, epoch_lengths)
+            elif not plan and recipe.train.minutes is None:
+                plan = [Stretch(0, recipe.train.counted(epoch_lengths))]
+            if len(plan) > max(len(before), 1):
+                news.append(extension(plan, recipe.train, d_model=recipe.model.d_model))
+                # The model and its scores are of an earlier end, until they are made anew.
+                facts = {**facts, "scored": facts.get("scored", plan[-1].since)}
+            _claim(folder, with_plan(facts, plan), task.tokenizers)
     notes += task.notes()
     torch.manual_seed(recipe.seed)
     head = recipe.kind.head(asdict(recipe.task), task.facts)
@@ -168,21 +185,28 @@ def assemble(
         give_features(model, read_start(recipe.features))
     notes += begin_with_vectors(model, recipe, task.tokenizers, read=begins)
     optimizer = make_optimizer(model, recipe.train.optimizer, recipe.train.transfer)
-    plan, planned = stretches(folder.stored() or {}), None
-    if not plan:
-        kind, minutes = recipe.train.length
-        if kind == "minutes":
-            parts = {"task": task, "model": model, "optimizer": optimizer, "group": group}
-            planned = plan_minutes(recipe, minutes, **parts, poll=poll, since=since)
-            steps = planned.steps
-        else:
-            steps = recipe.train.counted(lambda epoch: sum(1 for _ in task.batches(epoch)))
-        plan = [Stretch(0, steps)]
+    plan = stretches(folder.stored() or {})
+    if not plan and (minutes := recipe.train.minutes) is not None:
+        parts = {"task": task, "model": model, "optimizer": optimizer, "group": group}
+        planned = plan_minutes(recipe, minutes, **parts, poll=poll, since=since)
+        plan, news = [Stretch(0, planned.steps)], [planned]
         with group.first_before_others():
             if group.rank == 0:
                 folder.store(with_plan(folder.stored() or {}, plan))
-    recipe = replace(recipe, train=recipe.train.resolved(plan[-1].steps, shares_of=plan[0].steps))
-    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints, planned)
+    config = recipe.train.resolved(plan[-1].steps, shares_of=plan[0].steps)
+    if config.optimizer.warmup >= config.steps:
+        notes.append(_unfinished_warmup(config))
+    recipe = replace(recipe, train=config)
+    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints, plan[-1].since, news)
+
+
+def _unfinished_warmup(config: TrainConfig) -> str:
+    optimizer = config.optimizer
+    return (
+        f"train.optimizer.warmup = {optimizer.warmup:,} is not shorter than the training of {config.steps:,} steps:"
+        f" the learning rate only rises, to {config.steps / optimizer.warmup:.0%} of its peak; a share, such as"
+        " warmup = 0.1, follows the number of steps"
+    )
 
 
 def _refuse_too_large(recipe: Recipe, tokenizers: Tokenizers, device: torch.device) -> None:
@@ -225,8 +249,9 @@ def begin_with_vectors(model: Model, recipe: Recipe, tokenizers: Tokenizers, *, 
 
 def _compare(
     folder: RunFolder, recipe: Recipe, fingerprints: dict[str, str], group: Group
-) -> tuple[dict[str, Any], list[str]]:
-    """The contents of recipe.json, and notes on harmless changes; refuses the folder of another run."""
+) -> tuple[dict[str, Any], TrainConfig | None, list[str]]:
+    """The contents of recipe.json, how the run was trained so far, and notes on harmless changes; refuses the folder
+    of another run."""
     tree = recipe_tree(recipe)
     facts = {
         "recipe": tree,
@@ -246,9 +271,12 @@ def _compare(
             code="checkpoint.no_checkpoints",
         )
     if stored is None or not folder.checkpoints.steps():  # no training that could be lost
-        return facts, []
+        if stored is not None and all(stored.get(key) == facts[key] for key in ("recipe", "data", "processes")):
+            facts = with_plan(facts, stretches(stored))  # killed before the first checkpoint
+        return facts, None, []
     # Parsed again, so that keys added to jumok since then have their defaults.
-    begun = recipe_tree(parse_recipe(stored["recipe"], where=str(folder.recipe)))
+    before = parse_recipe(stored["recipe"], where=str(folder.recipe))
+    begun = recipe_tree(before)
     may_differ = HARMLESS | (SOFTER if folder.has_diverged() else set())
     refuse_other_recipe(_what_is_learned(begun, may_differ), _what_is_learned(tree, may_differ), where=folder.path)
     in_files = not recipe.data.is_made
@@ -257,11 +285,12 @@ def _compare(
     if changed and not accept:
         raise _data_changed(changed, folder.path, in_files=in_files)
     kept = {**stored, "data": fingerprints, "recipe": tree}
-    return kept, [
+    notes = [
         f"{name} was {stored.get(name)} when the run started, now {facts[name]}: results may differ in the last bits"
         for name in ("jumok", "torch", "threads", "processes")
         if stored.get(name) != facts[name]
     ]
+    return kept, before.train, notes
 
 
 def _data_changed(splits: Sequence[str], where: Path, *, in_files: bool) -> CheckpointError:

@@ -31,7 +31,7 @@ from jumok.engines.fast_folder import (
     read_engine,
     store_engine,
 )
-from jumok.engines.fast_work import ROWS, Layout, this_machine
+from jumok.engines.fast_work import WIDTH, Layout, this_machine
 from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
 from jumok.errors import CheckpointError, JumokError
 from jumok.examples import Split
@@ -53,9 +53,9 @@ WORTH = 2000
 """tokens of a vocabulary from which on a shortlist saves time"""
 SHORTLISTS = (20, 50)
 """target tokens for each source token; more do not make the output layer smaller any more"""
-BATCHES = (8, 16, 32, 64, 128)
-"""numbers of texts in a batch that are tried"""
-CALIBRATION = 3.0
+WIDTHS = (32, 64, 128, 256)
+"""numbers of hypotheses in a batch that are tried, each twice"""
+CALIBRATION = 4.0
 """seconds of a processor after which no more are tried"""
 PAIRS = 50_000
 """of training that a shortlist is learned from, at most"""
@@ -190,7 +190,7 @@ class _Trials:
 
     def keep(self, form: Built, trials: list[Trial]) -> Built:
         """Copy what was scored to its place."""
-        built = replace(form, trials=trials, examples=len(self.dev), rows=self.rows(form), machine=this_machine())
+        built = replace(form, trials=trials, examples=len(self.dev), width=self.width(form), machine=this_machine())
 
         def write(building: Path) -> None:
             copytree(self.folder(form), building, ignore=ignore_patterns(MANIFEST), dirs_exist_ok=True)
@@ -201,18 +201,17 @@ class _Trials:
     def folder(self, form: Built) -> Path:
         return self.beside / f"{form.compute}-{form.shortlist}"
 
-    def rows(self, form: Built) -> int | None:
-        """The number of texts in a batch with which a few of dev are computed fastest here; None if all are slow."""
+    def width(self, form: Built) -> int | None:
+        """The number of hypotheses in a batch that computes texts of dev fastest here; None if all are slow."""
         if form.kind == "bert":
             return None
-        seconds: dict[int, float] = {}
-        for rows in (ROWS[form.compute], *BATCHES):
-            predictor = open_fast(self.path, self.folder(form), layout=Layout(1, rows))
-            predictor.predict(self.dev[:8])
-            began = process_time()
-            predictor.predict(self.dev[: max(BATCHES)])
-            seconds[rows] = process_time() - began
-            if sum(seconds.values()) > CALIBRATION:
+        some, seconds = self.dev[: max(WIDTHS)], dict[int, float]()
+        usual = WIDTH[form.compute]
+        for width in (usual, *(width for width in WIDTHS if width != usual)):
+            predictor = open_fast(self.path, self.folder(form), layout=Layout(1, width))
+            predictor.predict(some[:8])
+            seconds[width] = min(_seconds(predictor, some), _seconds(predictor, some))
+            if 2 * sum(seconds.values()) > CALIBRATION:
                 break
         return min(seconds, key=seconds.__getitem__) if len(seconds) > 1 else None
 
@@ -244,6 +243,12 @@ class _Trials:
         predictor.engine.between = self.done
         found: dict[str, float] = predictor.measure(self.dev).metrics.values(self.metric)
         return found[self.metric]
+
+
+def _seconds(predictor: Any, examples: Sequence[Any]) -> float:
+    began = process_time()
+    predictor.predict(examples)
+    return process_time() - began
 
 
 def _recipe_of(run: Path) -> Recipe | None:

@@ -177,6 +177,7 @@ def load_recipe(
     tree, places = _read_toml(path)
     for override in overrides:
         _override(tree, override, places)
+    _one_length(tree, places)
     for key in ("init", "features"):
         if isinstance(tree.get(key), str):
             tree = _begun(tree, key, path, places, need_weights=need_weights)
@@ -185,6 +186,25 @@ def load_recipe(
         what = 'train.transfer.mode = "frozen" without init: only the head is trained, on top of random weights'
         warnings.warn(what, stacklevel=2)
     return _resolve(recipe, path, places) if find_data else recipe
+
+
+def _one_length(tree: dict[str, Any], places: Mapping[str, str]) -> None:
+    """Refuse two keys that both say how long to train; an override replaces the one in the file."""
+    train = tree.get("train")
+    given = [key for key in ("steps", "epochs", "minutes") if isinstance(train, dict) and key in train]
+    if len(given) < 2:
+        return
+    overriding = [key for key in given if places[f"train.{key}"].startswith("--set")]
+    if len(overriding) == 1:
+        tree["train"] = {key: value for key, value in tree["train"].items() if key not in given or key in overriding}
+        return
+    said = ", ".join(f"train.{key}" for key in given)
+    raise RecipeError(
+        f"{said}: each of them says how long to train",
+        where=", ".join(dict.fromkeys(places[f"train.{key}"] for key in given)),
+        hint="keep one of them",
+        code="recipe.mismatch",
+    )
 
 
 def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:

@@ -1,10 +1,13 @@
-"""The cost of a recipe or a run: parameters, memory and FLOPs, before anything is trained."""
+"""The cost of a recipe or a run: parameters, memory, FLOPs and time, before anything is trained."""
 
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from time import perf_counter
 from typing import Any
+
+import torch
 
 from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig, shapes_of
@@ -16,7 +19,9 @@ from jumok.models.transformer import TransformerConfig
 from jumok.recipe import Recipe
 from jumok.tasks.protocol import TaskKind
 from jumok.tasks.stored import read_start
+from jumok.train.folder import RunFolder
 from jumok.train.layers import Layers
+from jumok.train.length import as_planned, pace_of, seconds_of, stretches
 
 EMBEDDINGS = re.compile(r"embedding|positions|segments")
 
@@ -30,9 +35,60 @@ class Cost:
     flops_per_pair_of_tokens: int
     """forward and backward, for one source and one target token, or one token of one text, at 30 tokens per sentence"""
     training_flops: float | None
-    """None if the recipe sets epochs: their number of steps depends on the data"""
+    """None if the recipe sets epochs or minutes: their number of steps depends on data or machine"""
     training_bytes: int
     """weights, and gradients and Adam's two moments of those that learn, in float32; without activations"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Time:
+    """How long a training takes, or has taken."""
+
+    minutes: float | None
+    """in all; None if the number of steps depends on the data"""
+    spent: float
+    """minutes so far"""
+    steps: int | None
+    seconds_per_step: float
+    is_measured: bool
+    """by the run itself, rather than estimated from the FLOPs and the speed of this machine"""
+
+
+def time(recipe: Recipe, cost: Cost, folder: RunFolder | None = None) -> Time:
+    """The time that a run tells, or an estimate."""
+    stored = folder.stored() if folder else None
+    train = as_planned(recipe.train, stored or {})
+    is_known = bool(stretches(stored or {})) or train.length[0] == "steps"
+    steps = train.steps if is_known else None
+    if folder is not None and (found := pace_of(history := folder.history())):
+        pace, spent = found
+        taken = max(int(event.get("step", 0)) for event in history)
+        last = history[-1]
+        left = 0.0 if last.get("event") == "finished" and last.get("reason") != "interrupted" else None
+        if left is None and steps is not None:
+            left = seconds_of(max(steps - taken, 0), pace, train.evaluate_every)
+        minutes = None if left is None else (spent + left) / 60
+        return Time(minutes=minutes, spent=spent / 60, steps=steps, seconds_per_step=pace.step, is_measured=True)
+    seconds = cost.flops_per_pair_of_tokens * train.batch_tokens * train.accumulate / flops_per_second()
+    minutes = train.minutes if steps is None else steps * seconds / 60
+    if minutes is not None and steps is None:
+        steps = int(60 * minutes / seconds)
+    return Time(minutes=minutes, spent=0.0, steps=steps, seconds_per_step=seconds, is_measured=False)
+
+
+def flops_per_second(n: int = 512, times: int = 12) -> float:
+    """The speed of matrix products here, at best: others may be using the machine for a moment.
+
+    A training reaches about the same number of the FLOPs that `Cost` counts: it does more than matrix products, and its
+    batches are not full.
+    """
+    a, b = torch.zeros(4 * n, n), torch.zeros(n, n)
+    seconds = []
+    for _ in range(times):
+        began = perf_counter()
+        torch.mm(a, b)
+        seconds.append(perf_counter() - began)
+    return 2 * 4 * n**3 / min(seconds)
 
 
 def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int | None = None) -> Cost:
@@ -52,7 +108,7 @@ def cost(recipe: Recipe, *, source_vocab: int | None = None, target_vocab: int |
     return Cost(
         parameters={**parts, "total": total},
         flops_per_pair_of_tokens=flops,
-        training_flops=None if recipe.train.epochs else float(flops) * tokens,
+        training_flops=None if recipe.train.length[0] != "steps" else float(flops) * tokens,
         training_bytes=4 * total + 12 * learning,
     )
 

@@ -27,7 +27,7 @@ from jumok.series import gather, series
 from jumok.tasks.stored import write_model
 from jumok.train.distributed import Group, join_group, leave_group
 from jumok.train.folder import RunFolder
-from jumok.train.length import Planned
+from jumok.train.length import Extended, Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Interrupted, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
 
@@ -60,7 +60,19 @@ class Scored:
 
 
 Event = (
-    Began | Planned | Resumed | Step | Evaluated | Sampled | Saved | Threaded | Diverged | Scoring | Scored | Finished
+    Began
+    | Planned
+    | Extended
+    | Resumed
+    | Step
+    | Evaluated
+    | Sampled
+    | Saved
+    | Threaded
+    | Diverged
+    | Scoring
+    | Scored
+    | Finished
 )
 
 
@@ -112,9 +124,9 @@ def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) 
         run = assemble(recipe, folder, group, poll)
         if tells:
             yield _began(run)
-            if run.planned is not None:
-                folder.append(run.planned)
-                yield run.planned
+            for news in run.news:
+                folder.append(news)
+                yield news
         for event in run.train(stop):
             if tells:
                 folder.append(event)
@@ -177,7 +189,9 @@ def is_finished(run: Run) -> bool:
         config = parse_json((run.folder.model / CONFIG).read_bytes())
         wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final}
         as_wanted = all(config["jumok"].get(key, value) == value for key, value in wanted.items())
-        return as_wanted and run.folder.has_own_results()
+        steps = run.folder.checkpoints.steps()
+        of_its_end = not steps or (run.folder.stored() or {}).get("scored", steps[-1]) == steps[-1]
+        return as_wanted and of_its_end and run.folder.has_own_results()
     except (CheckpointError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
 
@@ -214,7 +228,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     run.folder.require_lock()
     card = model_card(run.recipe, model, scores, engine=build_after(run.folder.path, done))
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=card))
-    run.folder.finish(run.folder.stored() or {}, scores)
+    run.folder.finish({**(run.folder.stored() or {}), "scored": run.folder.checkpoints.steps()[-1]}, scores)
 
 
 def _listening(predictor: Any, done: Done) -> Any:

@@ -121,7 +121,7 @@ def test_an_output_does_not_depend_on_its_batch(tmp_path, options, monkeypatch):
     found = fast.predict(given, **options)
     backwards = fast.predict(given[::-1], **options)[::-1]
     alone = [fast.predict([text], **options)[0] for text in given[:20]]
-    monkeypatch.setitem(fast_work.ROWS, "float32", 3)
+    monkeypatch.setitem(fast_work.WIDTH, "float32", 3)
     fast = translators(tmp_path, "pre-norm")[1]
     few = fast.predict(given, **options)
     for others in (backwards, few):
@@ -175,7 +175,7 @@ def test_eight_threads_share_a_fast_engine(tmp_path):
 
 
 def test_a_stop_is_heard_between_batches(tmp_path, monkeypatch):
-    monkeypatch.setitem(fast_work.ROWS, "float32", 3)
+    monkeypatch.setitem(fast_work.WIDTH, "float32", 3)
     fast = translators(tmp_path, "pre-norm")[1]
     heard = []
 

@@ -4,7 +4,7 @@ import json
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, fields, replace
-from itertools import pairwise
+from itertools import count, pairwise
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from jumok.models.build import build_model
 from jumok.recipe import parse_recipe
 from jumok.tasks.pretraining.predictor import Encoded
 from jumok.tasks.protocol import adapter, answered, plain
+from jumok.train.length import Planned
 from jumok.train.loop import Finished, Step
 
 PREDICTORS = {
@@ -516,3 +517,24 @@ def test_a_notebook_shows_every_output(runs, task):
         assert shown.startswith("<div")
         assert shown.count("<div") == shown.count("</div>")
         assert output.text == "" or task in ("tagging", "marked", "relation", "number") or output.text in shown
+
+
+@pytest.mark.parametrize("task", PREDICTORS)
+def test_minutes_are_the_run_of_as_many_steps(task, tree, train, tmp_path, monkeypatch):
+    """Measuring the speed of steps and answers leaves no trace in what is learned."""
+
+    def begun(name, **keys):
+        return train(tree(task, train=keys), tmp_path / name, at=lambda e: isinstance(e, Step) and e.step == 5)
+
+    ticks = count()
+    monkeypatch.setattr("jumok.train.rehearsal.clock", lambda: 0.25 * next(ticks))
+    timed = begun("timed", minutes=0.3)
+    (planned,) = [event for event in timed if isinstance(event, Planned)]
+    assert 10 <= planned.steps < 180
+    counted = begun("counted", steps=planned.steps)
+    told = [
+        [(e.loss, e.grad_norm, e.learning_rate) for e in events if isinstance(e, Step)] for events in (timed, counted)
+    ]
+    assert told[0] == told[1]
+    weights = "checkpoints/step-5/weights.safetensors"
+    assert (tmp_path / "timed" / weights).read_bytes() == (tmp_path / "counted" / weights).read_bytes()

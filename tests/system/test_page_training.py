@@ -198,7 +198,9 @@ def test_hostile_samples_are_text(look, begun):
 def test_a_run_that_appears_goes_on_tears_a_line_and_begins_anew(look, begun, made):
     page = look("later", tolerate=["404"])
     expect(page.get_by_text("Waiting for later")).to_be_visible()
-    run = begun("later", step(1), step(2))
+    planned = {"event": "planned", "time": 1000.0, "step": 0, "steps": 400, "minutes": 1, "seconds_per_step": 0.1}
+    extended = {"event": "extended", "time": 1001.5, "step": 1, "before": 400, "steps": 600}
+    run = begun("later", planned, step(1), extended, {"event": "resumed", "time": 1001.6, "step": 1}, step(2))
     expect(page.locator(".state.died")).to_be_visible()
     assert stepped(page) == "2"
     with (run / "events.jsonl").open("a") as file:

@@ -15,7 +15,7 @@ from jumok.cli import app
 from jumok.engines import fast_folder
 from jumok.engines.fast import FastEngine
 from jumok.engines.fast_folder import read_engine
-from jumok.engines.fast_work import ROWS, Layout, this_machine
+from jumok.engines.fast_work import WIDTH, Layout, this_machine
 from jumok.engines.torch import TorchEngine
 from jumok.errors import CheckpointError
 from jumok.files import write_folder
@@ -195,9 +195,9 @@ def test_an_ensemble_needs_the_reference(run):
 
 
 def test_a_machine_that_was_not_measured_has_the_usual_batches(run):
-    built = replace(build_engine(run), rows=77, machine="another, 2 cores")
-    assert Layout.of(built).rows == ROWS[built.compute]
-    assert Layout.of(replace(built, machine=this_machine())).rows == 77
+    built = replace(build_engine(run), width=77, machine="another, 2 cores")
+    assert Layout.of(built).width == WIDTH[built.compute]
+    assert Layout.of(replace(built, machine=this_machine())).width == 77
 
 
 def test_an_export_opens_in_the_library(run, tmp_path):

@@ -1,6 +1,5 @@
 """Terminal output: a progress bar or plain lines while training, tables of scores, findings and costs."""
 
-import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,12 +16,12 @@ from rich.table import Table
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.findings import Finding
-from jumok.recipe import Recipe, recipe_tree
+from jumok.recipe import Recipe
 from jumok.score.significance import Comparison
 from jumok.series import parts_of
-from jumok.show import Cost
+from jumok.show import Cost, Time
 from jumok.train.folder import RunFolder
-from jumok.train.length import Planned
+from jumok.train.length import Extended, Planned
 from jumok.train.loop import Diverged, Evaluated, Finished, Resumed, Saved, Step, Threaded
 from jumok.train.samples import Sampled
 from jumok.training import Began, Event, Scored, Scoring
@@ -42,6 +41,7 @@ class TrainingReport:
         self.tokens, self.seconds = 0, 0.0  # of the steps since `since`, without evaluations
         self.since = perf_counter()
         self.speed = 0.0
+        self.first = (-1, 0.0)  # the step before the first of this process, and when it was
         self.bar: Progress | None = None
         self.bar_task: TaskID | None = None
         self.board: Any = None
@@ -65,11 +65,9 @@ class TrainingReport:
             case Began():
                 self._began(event)
             case Planned():
-                self.console.print(
-                    f"{event.minutes:g} minutes: {event.steps:,} steps at {_brief(event.seconds_per_step)},"
-                    f" evaluations at {_brief(event.seconds_per_evaluation)},"
-                    f" final scores in {_brief(event.seconds_of_scoring)}"
-                )
+                self._planned(event)
+            case Extended():
+                self._extended(event)
             case Resumed():
                 self.console.print(f"resuming from step {event.step}")
                 if self.bar and self.bar_task is not None:
@@ -129,19 +127,35 @@ class TrainingReport:
             self.bar.start()
         self.since = perf_counter()
 
+    def _planned(self, planned: Planned) -> None:
+        minutes = f"{planned.minutes:g} minute{'' if planned.minutes == 1 else 's'}"
+        self.console.print(
+            f"{minutes}: {planned.steps:,} steps at {_brief(planned.seconds_per_step)}, evaluations at"
+            f" {_brief(planned.seconds_per_evaluation)}, final scores in {_brief(planned.seconds_of_scoring)}"
+        )
+
+    def _extended(self, extended: Extended) -> None:
+        steps = f"{extended.steps:,}"
+        self.console.print(
+            f"going on from step {extended.step:,} to {steps} instead of {extended.before:,}: the learning rate, now"
+            f" {extended.rate_before:.2e}, continues at {extended.learning_rate:.2e}, as if {steps} steps had been"
+            " planned from the start"
+        )
+
     def _stop_bar(self) -> None:
         if self.bar:
             self.bar.stop()
             self.bar = None
 
     def _step(self, event: Step) -> None:
+        if self.first[0] < 0:
+            self.first = event.step - 1, perf_counter() - event.seconds
         self.tokens += event.tokens
         self.seconds += event.seconds
         if perf_counter() - self.since > (1.0 if self.bar else PLAIN_LINE_SECONDS):
             self.speed, self.tokens, self.seconds, self.since = self.tokens / self.seconds, 0, 0.0, perf_counter()
             if not self.bar:
-                left = (self.steps - event.step) * event.seconds
-                state = f"{self._state(event)}  {_duration(left)} left"
+                state = f"{self._state(event)}  {_duration(self._left(event))} left"
                 self.console.print(f"step {event.step}/{self.steps}: {state}")
         if self.bar and self.bar_task is not None:
             self.bar.update(self.bar_task, completed=event.step, state=self._state(event))
@@ -153,6 +167,11 @@ class TrainingReport:
         if self.asked and not self.told_to_stop:
             self.told_to_stop = True
             self.console.print("stopping: saving this step (press Ctrl-C again to stop without saving)")
+
+    def _left(self, event: Step) -> float:
+        """Seconds, at the pace since the first step of this process, evaluations included."""
+        first, began = self.first
+        return (perf_counter() - began) / (event.step - first) * (self.steps - event.step)
 
     def _state(self, event: Step) -> str:
         return f"loss {event.loss:.3f}  rate {event.learning_rate:.2e}  epoch {event.epoch}  {self.speed:,.0f} tokens/s"
@@ -327,27 +346,49 @@ def print_samples(console: Console, pairs: Sequence[Pair], outputs: Sequence[str
     console.print(table)
 
 
-def print_parameters(console: Console, tree: Mapping[str, Any], parameters: Mapping[str, float]) -> None:
-    """Print a model's configuration and the parameter count of each part."""
-    console.print_json(json.dumps(tree, ensure_ascii=False))
+def print_parameters(console: Console, parameters: Mapping[str, float]) -> None:
+    """Print the parameter count of each part."""
     table = Table(title="parameters", title_justify="left", box=SIMPLE, show_header=False)
     for name, count in parameters.items():
         table.add_row(name, f"{count:,.0f}")
     console.print(table)
 
 
-def print_cost(console: Console, recipe: Recipe, cost: Cost, scores: dict[str, Any]) -> None:
+def print_cost(console: Console, recipe: Recipe, cost: Cost, time: Time, scores: dict[str, Any]) -> None:
+    """What decides whether to train it first: parameters, minutes, memory."""
+    console.print(f"parameters: {cost.parameters['total']:,}")
+    console.print(f"minutes: {_minutes(recipe, time)}", highlight=False)
+    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and optimizer moments")
+    console.print(f"task: {recipe.task.kind}, with model {recipe.model.kind}", highlight=False)
     published = recipe.published
     theirs = {f"published ({published.source})": published.parameters} if published and published.parameters else {}
-    print_parameters(console, recipe_tree(recipe), {**cost.parameters, **theirs})
+    print_parameters(console, {**cost.parameters, **theirs})
     token = "source and target token" if recipe.task.kind == "translation" else "token"
-    console.print(f"compute: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP per {token},")
-    if cost.training_flops is None:
-        console.print(f"  over {recipe.train.epochs} epochs of the data")
-    else:
+    console.print(f"compute: {cost.flops_per_pair_of_tokens / 1e6:,.1f} MFLOP per {token}")
+    if cost.training_flops is not None:
         console.print(f"  at most {cost.training_flops:.2e} FLOP for {recipe.train.steps:,} steps")
-    console.print(f"memory: {cost.training_bytes / 2**20:,.0f} MiB for weights, gradients and optimizer moments")
     if published and published.bleu:
         console.print(f"published BLEU: {published.bleu} ({published.source})")
     for split, result in scores.items():
         print_scores(console, split, result)
+
+
+def _minutes(recipe: Recipe, time: Time) -> str:
+    each = _brief(time.seconds_per_step)
+    if not time.is_measured:
+        where = f"at about {each} a step on this machine"
+        if time.minutes is None:
+            return f"{recipe.train.epochs} epochs of the data, {where}"
+        if recipe.train.minutes is not None:
+            return f"{time.minutes:g}, for about {time.steps:,} steps {where}"
+        return f"about {_few(time.minutes)}, for {time.steps:,} steps {where}"
+    if time.minutes is None:
+        return f"{_few(time.spent)} so far, at {each} a step"
+    if time.minutes > time.spent:
+        return f"{_few(time.spent)} of about {_few(time.minutes)}, for {time.steps or 0:,} steps at {each}"
+    return f"{_few(time.spent)}, with steps of {each}"
+
+
+def _few(minutes: float) -> str:
+    """At most two digits of what is small."""
+    return f"{minutes:,.0f}" if minutes >= 10 else f"{minutes:.1f}"

@@ -8,6 +8,7 @@ V vocabulary, S source positions.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import isfinite
 from typing import Any, Protocol
 
@@ -64,17 +65,23 @@ def search(
     eos_id: int,
     tick: Tick = lambda: None,
     read: Read | None = None,
+    continues: bool = False,
 ) -> list[list[Hypothesis]]:
-    """Return the hypotheses of each row of `state`, best first; `read` says how much of the prefixes it has read."""
+    """Return the hypotheses of each row of `state`, best first; `read` says how much of the prefixes it has read.
+
+    The log-probability is that of the whole text, or, if the search `continues` texts one token at a time, that of the
+    tokens it chose: neither of the prefix nor of an end forced by the limit.
+    """
     read = read or Read.nothing(decoder, len(requests))
+    following = partial(follow, eos_id=eos_id, tick=tick, read=read, only_chosen=continues)
     match config.method:
         case "beam":
             found = beam_search(decoder, state, requests, config, eos_id=eos_id, tick=tick, read=read)
         case "greedy":
-            found = follow(decoder, state, requests, _likeliest, eos_id=eos_id, tick=tick, read=read)
+            found = following(decoder, state, requests, _likeliest)
         case "sample":
             choose = _Sampler(requests, config, read.lengths)
-            found = follow(decoder, state, requests, choose, eos_id=eos_id, tick=tick, read=read)
+            found = following(decoder, state, requests, choose)
     if not all(hypotheses and isfinite(hypotheses[0].log_prob) for hypotheses in found):
         raise damaged()
     return found
@@ -92,20 +99,27 @@ def follow(
     eos_id: int,
     read: Read,
     tick: Tick = lambda: None,
+    only_chosen: bool = False,
 ) -> list[list[Hypothesis]]:
-    """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks."""
+    """One hypothesis per sentence, extended by the token that `choose(log_probs, sentences)` picks.
+
+    Its log-probability is that of the whole text, or that of the tokens that were not forced.
+    """
     alive = list(range(len(requests)))
     ids = [list(request.prefix[:n]) for request, n in zip(requests, read.lengths, strict=True)]
-    log_prob, tokens, at = list(read.log_probs), read.tokens, list(read.lengths)
+    log_prob = [0.0] * len(requests) if only_chosen else list(read.log_probs)
+    tokens, at = read.tokens, list(read.lengths)
     while alive:
         tick()
         logits, state = decoder.step(tokens, state)
         log_probs = logits.float().log_softmax(dim=-1)
         forced = torch.tensor([requests[i].forced(at[i], eos_id) for i in alive], device=decoder.device)
         tokens = torch.where(forced == NO_TOKEN, choose(log_probs, alive), forced)
-        gains = log_probs.gather(1, tokens[:, None])[:, 0].tolist()
+        gains = log_probs.gather(1, tokens[:, None])[:, 0]
+        if only_chosen:
+            gains = gains * (forced == NO_TOKEN)
         unfinished = []
-        for row, (i, token, gain) in enumerate(zip(alive, tokens.tolist(), gains, strict=True)):
+        for row, (i, token, gain) in enumerate(zip(alive, tokens.tolist(), gains.tolist(), strict=True)):
             log_prob[i] += gain
             if token != eos_id:
                 ids[i].append(token)

@@ -1,5 +1,6 @@
 """Examine a run trained on text alone: its loss curve, compared with the unigram floor of the text."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from jumok.doctor.curve import Ground, examine_curve
@@ -11,6 +12,7 @@ from jumok.recipe import parse_recipe
 from jumok.tasks import TASKS
 from jumok.text.tokenizer import Tokenizer
 from jumok.train.folder import RunFolder
+from jumok.train.length import as_planned
 
 
 def examine_run(run: Path) -> list[Finding] | None:
@@ -19,6 +21,7 @@ def examine_run(run: Path) -> list[Finding] | None:
     if (stored := folder.stored()) is None:
         return None
     recipe = parse_recipe(stored["recipe"], where=str(folder.recipe))
+    recipe = replace(recipe, train=as_planned(recipe.train, stored))
     if recipe.kind.learns_from_text is None:
         return None
     ground, notes = None, []

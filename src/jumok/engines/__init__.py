@@ -205,7 +205,8 @@ class Engine(Protocol):
     def search(
         self, sources: Rows | None, requests: Sequence[Request], config: DecodeConfig, *, done: Done = nobody
     ) -> list[list[Hypothesis]]:
-        """The hypotheses of each request, best first; without sources, texts continue from their prefixes."""
+        """The hypotheses of each request, best first; without sources, texts continue from their prefixes, and the
+        log-probability is that of what is written after them (with beam search, of the whole text)."""
         ...
 
     def stream(self, request: Request, config: DecodeConfig) -> Iterator[int]:

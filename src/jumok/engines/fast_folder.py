@@ -60,8 +60,8 @@ class Built:
     compute: Compute = "float32"
     shortlist: int = 0
     """target tokens kept for each source token; 0: the whole vocabulary is predicted"""
-    rows: int | None = None
-    """texts in a batch, as measured on `machine`"""
+    width: int | None = None
+    """hypotheses in a batch, as measured on `machine`"""
     machine: str = ""
     examples: int = 0
     """of dev, that the trials were scored on"""

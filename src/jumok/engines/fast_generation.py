@@ -45,6 +45,8 @@ class FastGenerator:
                 max_length=requests[some[0]].max_len - len(requests[some[0]].prefix),
                 include_prompt_in_result=False,
                 min_length=0,
+                return_scores=True,
+                length_penalty=0,  # the score is the log-probability
             )
 
         # Texts of one batch are written on for as long as each other: some have less room. And beside an empty text,
@@ -56,13 +58,11 @@ class FastGenerator:
         sizes = [len(request.prefix) for request in requests]
         some = chain.from_iterable(self._layout.batches(sizes, each) for each in alike.values())
         for batch, results in self._layout.computed(some, begin, between):
-            texts = []
             for i, result in zip(batch, results, strict=True):
-                written = self._words.ids(result.result().sequences[0])
-                texts.append([*requests[i].prefix, *written])
-            totals = self.likelihood([[*text, self._end] for text in texts], between)[:, 0].tolist()
-            for i, text, total in zip(batch, texts, totals, strict=True):
-                yield i, [Hypothesis(text, total, total)]
+                found = result.result()
+                (log_prob,) = finite(found.scores)
+                text = [*requests[i].prefix, *self._words.ids(found.sequences[0])]
+                yield i, [Hypothesis(text, log_prob, log_prob)]
 
     def likelihood(self, rows: Rows, between: Done) -> Array:
         """[n, 1]: log-probability of each row's tokens."""

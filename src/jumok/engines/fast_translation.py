@@ -57,7 +57,7 @@ class FastTranslator:
             limit = max(requests[i].max_len for i in some) + 1  # and the end
             return self._begin([self._words.of(sources[i]) for i in some], config, limit)
 
-        some = self._layout.batches([len(source) for source in sources], firsts)
+        some = self._layout.batches([len(source) for source in sources], firsts, _beam(config)[0])
         for batch, results in self._layout.computed(some, begin, between):
             for i, result in zip(batch, results, strict=True):
                 request, written = requests[i], result.result()

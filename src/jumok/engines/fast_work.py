@@ -15,8 +15,8 @@ from jumok.engines.fast_folder import Built
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.threads import asked_threads, own_cores
 
-ROWS = {"float32": 64, "int8": 32}
-"""texts in a batch, unless this machine was measured: more no longer fit into a core's cache"""
+WIDTH = {"float32": 128, "int8": 64}
+"""hypotheses in a batch, unless this machine was measured: more no longer fit into a core's cache"""
 TOKENS = 4096
 """tokens in a batch of long texts"""
 Work = TypeVar("Work")
@@ -24,23 +24,23 @@ Work = TypeVar("Work")
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How work is laid out: batches computed at the same time, each by one thread, and texts in a batch.
+    """How work is laid out: batches computed at the same time, each by one thread, and hypotheses in a batch.
 
     Threads of one batch would wait for each other after every operation; batches share nothing.
     """
 
     workers: int
-    rows: int
+    width: int
 
     @classmethod
     def of(cls, built: Built) -> "Layout":
-        measured = built.rows if built.machine == this_machine() else None
-        return cls(asked_threads() or len(own_cores()), measured or ROWS[built.compute])
+        measured = built.width if built.machine == this_machine() else None
+        return cls(asked_threads() or len(own_cores()), measured or WIDTH[built.compute])
 
-    def batches(self, sizes: Sequence[int], chosen: Collection[int]) -> Iterator[Sequence[int]]:
+    def batches(self, sizes: Sequence[int], chosen: Collection[int], beam: int = 1) -> Iterator[Sequence[int]]:
         """The chosen texts by descending size, so that those of a batch are alike; few are shared among the workers."""
         order = sorted(chosen, key=lambda i: -sizes[i])
-        rows = min(self.rows, -(-len(order) // self.workers))
+        rows = min(max(self.width // beam, 1), -(-len(order) // self.workers))
         first = 0
         while first < len(order):
             n = max(min(rows, TOKENS // max(sizes[order[first]], 1)), 1)

@@ -312,9 +312,9 @@ class TorchEngine(TorchInside):
         for first in self._each(range(0, len(order), GENERATED_AT_ONCE)):
             some = order[first : first + GENERATED_AT_ONCE]
             chosen = [requests[i] for i in some]
-            state, read = self._prefixed(chosen)
-            end = self.tokenizer.end_id
-            here = search(model, state, chosen, config, eos_id=end, tick=lambda: done(0), read=read)
+            state, read = self._prefixed(chosen, probabilities=config.method == "beam")
+            settings: dict[str, Any] = {"eos_id": self.tokenizer.end_id, "read": read, "continues": True}
+            here = search(model, state, chosen, config, tick=lambda: done(0), **settings)
             for i, hypotheses in zip(some, here, strict=True):
                 found[i] = hypotheses
             done(len(some))

@@ -60,8 +60,12 @@ class Run:
 
     def recipe(self) -> dict[str, Any]:
         """The effective recipe; empty if there is none that can be read."""
-        found = _object(self.path / "recipe.json").get("recipe")
+        found = self.stored().get("recipe")
         return found if isinstance(found, dict) else {}
+
+    def stored(self) -> dict[str, Any]:
+        """recipe.json; empty if there is none that can be read."""
+        return _object(self.path / "recipe.json")
 
     def _config(self) -> dict[str, Any]:
         found = _object(self.model / "config.json").get("jumok")

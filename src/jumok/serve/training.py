@@ -5,7 +5,7 @@ import os
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -14,11 +14,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from jumok.doctor.curve import Curve, examine_curve
-from jumok.errors import JumokError
+from jumok.errors import CheckpointError, JumokError
 from jumok.recipe import parse_recipe
 from jumok.serve.app import ANY_OBJECT, Refusal, Route, Server, json_response
 from jumok.serve.events import Event, history, new_events, told_once
 from jumok.serve.runs import Run
+from jumok.train.length import as_planned, stretches
 
 MOST_POINTS, MOST_RUNS = 20_000, 8
 
@@ -32,9 +33,19 @@ async def events(server: Server, request: Request) -> Response:
     else:
         found = await asyncio.to_thread(new_events, file, start)
     status = await asyncio.to_thread(run.status)
-    train = run.recipe().get("train") or {}
-    steps = train.get("steps") if train.get("epochs") is None else None  # epochs are counted by the training alone
-    return json_response({"run": run.name, "status": status, "usable": run.usable, "steps": steps, **found})
+    planned = {"run": run.name, "status": status, "usable": run.usable, "steps": _steps(run.stored())}
+    return json_response({**planned, **found})
+
+
+def _steps(stored: Mapping[str, Any]) -> int | None:
+    """At which a run is to end; None if nobody knows, as while its speed is measured."""
+    with suppress(CheckpointError, LookupError, TypeError, ValueError):  # somebody edited it
+        if plan := stretches(stored):
+            return plan[-1].steps
+        train = stored["recipe"]["train"]
+        if train.get("epochs") is None and train.get("minutes") is None:
+            return int(train["steps"])
+    return None
 
 
 async def recipe(server: Server, request: Request) -> Response:
@@ -76,6 +87,7 @@ def _findings(run: Run) -> dict[str, Any]:
     file = run.path / "events.jsonl"
     try:
         known = parse_recipe(run.recipe(), where=run.name)
+        known = replace(known, train=as_planned(known.train, run.stored()))
         told: list[Event] = told_once(history(file, 1 << 40)["events"])
         found = examine_curve(told, known, None)
         curve = Curve.of(told, is_masked=known.kind.learns_from_text == "masked")

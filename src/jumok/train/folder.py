@@ -13,7 +13,7 @@ from typing import IO, Any
 from jumok.errors import CheckpointError, RunError
 from jumok.files import RECIPE, cannot_write, is_leftover, parse_json, stored_recipe, sweep, write_together
 from jumok.train.checkpoint import Checkpoints
-from jumok.train.length import Planned
+from jumok.train.length import Extended, Planned
 from jumok.train.loop import Event
 from jumok.train.samples import Sampled
 
@@ -136,7 +136,7 @@ class RunFolder:
         digest = sha256(self.scores.read_bytes()).hexdigest()
         return bool((self.stored() or {}).get("scores", digest) == digest)
 
-    def append(self, event: Event | Planned | Sampled) -> None:
+    def append(self, event: Event | Planned | Extended | Sampled) -> None:
         self.require_lock()
         line = {"event": type(event).__name__.lower(), "time": round(time(), 3), **_strict(asdict(event))}
         try:

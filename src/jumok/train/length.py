@@ -8,10 +8,14 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any
 
-from jumok.errors import RecipeError
+from jumok.errors import CheckpointError, RecipeError
+from jumok.files import RECIPE
+from jumok.train.loop import TrainConfig
 
 FEW = 10
 """steps; a training of fewer is no training"""
+RECENT = 200
+"""steps that tell the present speed of a run"""
 SPARE = 0.03
 """of the time, for what is not measured: checkpoints and samples"""
 
@@ -40,6 +44,19 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
+class Extended:
+    """A run that had ended, or was to end, at `before` goes on from a step to another end."""
+
+    step: int
+    before: int
+    steps: int
+    rate_before: float
+    """learning rate of its last step"""
+    learning_rate: float
+    """of the next step"""
+
+
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """From the step after `since` on, the run is to end at `steps`."""
 
@@ -49,11 +66,45 @@ class Stretch:
 
 def stretches(stored: Mapping[str, Any]) -> list[Stretch]:
     """What recipe.json says was planned; nothing before the first plan, or in a run of an earlier version."""
-    return [Stretch(int(one["since"]), int(one["steps"])) for one in stored.get("plan", [])]
+    try:
+        plan = [Stretch(int(one["since"]), int(one["steps"])) for one in stored.get("plan", [])]
+        if not all(0 <= stretch.since < stretch.steps for stretch in plan):
+            raise ValueError("it ends before it begins")
+    except (LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"cannot read the run's plan: {error}",
+            where=RECIPE,
+            hint="restore the recipe.json that the run was trained with, or choose another --out",
+            code="checkpoint.unreadable",
+        ) from error
+    return plan
 
 
 def with_plan(stored: Mapping[str, Any], plan: Sequence[Stretch]) -> dict[str, Any]:
     return {**stored, "plan": [asdict(stretch) for stretch in plan]}
+
+
+def as_planned(config: TrainConfig, stored: Mapping[str, Any]) -> TrainConfig:
+    """The config with the steps that recipe.json says were planned, if it does."""
+    plan = stretches(stored)
+    return config.resolved(plan[-1].steps, shares_of=plan[0].steps) if plan else config
+
+
+def pace_of(history: Sequence[Mapping[str, Any]]) -> tuple[Pace, float] | None:
+    """The pace of a run, as its events tell it, and the seconds that it has been trained for; None without steps."""
+    told = [event for event in history if isinstance(event.get("time"), int | float)]
+    steps = [float(event["seconds"]) for event in told if event.get("event") == "step" and event.get("seconds")]
+    pairs = zip(told, told[1:], strict=False)
+    evaluations = [
+        float(event["time"] - before["time"]) for before, event in pairs if event.get("event") == "evaluated"
+    ]
+    if not steps:
+        return None
+    recent, evaluation = steps[-RECENT:], sum(evaluations) / max(len(evaluations), 1)
+    planned = [event["seconds_of_scoring"] for event in told if event.get("seconds_of_scoring")]
+    # Dev is scored once more at the end, and test is often as large.
+    pace = Pace(sum(recent) / len(recent), evaluation, planned[-1] if planned else 2 * evaluation)
+    return pace, sum(steps) + sum(evaluations)
 
 
 def steps_within(seconds: float, pace: Pace, evaluate_every: float, minutes: float) -> int:
@@ -66,8 +117,9 @@ def steps_within(seconds: float, pace: Pace, evaluate_every: float, minutes: flo
     if steps < FEW:
         needed = seconds_of(FEW, pace, evaluate_every) / (1 - SPARE) + 60 * minutes - seconds
         raise RecipeError(
-            f"train.minutes = {minutes:g} is too short: a step takes {pace.step:.2g} s, an evaluation"
-            f" {pace.evaluation:.2g} s and the final scores {pace.scoring:.2g} s, which leaves fewer than {FEW} steps",
+            f"train.minutes = {minutes:g} is too short: {minutes - seconds / 60:.1f} have passed, a step takes"
+            f" {pace.step:.2g} s, an evaluation {pace.evaluation:.2g} s, the final scores {pace.scoring:.2g} s: this"
+            f" leaves fewer than {FEW} steps",
             where="train.minutes",
             hint=f"use at least train.minutes = {ceil(needed / 6) / 10:g}, a smaller model, or smaller batches",
             code="recipe.minutes",

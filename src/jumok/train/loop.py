@@ -229,12 +229,18 @@ def train(
     group: Group | None = None,
     interrupted: Callable[[], bool] = lambda: False,
     threads: Threads | None = None,
+    since: int = 0,
 ) -> Iterator[Event]:
-    """Train from the newest checkpoint, or from the beginning, until the steps or the patience run out."""
+    """Train from the newest checkpoint, or from the beginning, until the steps or the patience run out.
+
+    A run that had finished at the step `since` goes on.
+    """
     group = group or Group()
     progress = Progress(**(checkpoints.restore(model, optimizer) or {}))
     if progress.step:
         yield Resumed(progress.step)
+    if progress.finished and progress.step == since:
+        progress = replace(progress, finished=False, worse=0)
     if progress.finished:
         yield Finished(progress.step, "steps" if progress.step == config.steps else "patience")
         return

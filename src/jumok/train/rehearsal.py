@@ -15,7 +15,8 @@ from torch import nn
 
 from jumok.train.batches import Batches
 from jumok.train.distributed import Group
-from jumok.train.loop import Task, TrainConfig, take_step
+from jumok.train.layers import Layers
+from jumok.train.loop import Interrupted, Task, TrainConfig, take_step
 
 WARM = 2
 """first steps, which are not measured: memory is still being allocated"""
@@ -35,15 +36,16 @@ class Rehearsal:
     seed: int
     group: Group
     poll: Callable[[], None]
-    """may raise to stop"""
+    """may raise Interrupted"""
 
     def seconds_per_step(self, *, within: float) -> float:
         """The mean over the first steps, as many as fit into so many seconds; the same for all processes."""
         with _untouched(self.model, self.optimizer):
             source = Batches(self.task.batches)
+            Layers(self.model, self.config.transfer).at(self.config.steps)  # as many as learn at the end
             began, measured, step = clock(), 0, 0
             while not self._agreed(measured >= ENOUGH and clock() - began >= within):
-                self.poll()
+                self._heard()
                 step += 1
                 take_step(self.model, self.task, self.config, self.optimizer, 0.0, source, step, self.seed, self.group)
                 if step == WARM:
@@ -53,18 +55,33 @@ class Rehearsal:
 
     def seconds_per_example(self, answer: Callable[[Sequence[Any]], object], examples: Sequence[Any]) -> float:
         """How long `answer` takes for each of the examples, asked of more and more of them for a second."""
-        n, seconds = 8, 0.0
+        n, seconds, stopped = 8, 0.0, False
         with self.group.first_before_others():
             while self.group.rank == 0 and len(examples):
-                self.poll()
                 some = examples[:: max(len(examples) // n, 1)][:n]
                 began = clock()
-                answer(some)
+                try:
+                    answer(some)
+                except Interrupted:
+                    stopped = True
+                    break
                 seconds = (clock() - began) / len(some)
                 if seconds * len(some) >= 1.0 or n >= len(examples):
                     break
                 n *= 2
+        if self.group.any(stopped):
+            raise Interrupted
         return self._of_the_first(seconds)
+
+    def _heard(self) -> None:
+        """All processes stop if one of them is asked to: none may wait for another in a step."""
+        asked = False
+        try:
+            self.poll()
+        except Interrupted:
+            asked = True
+        if self.group.any(asked):
+            raise Interrupted
 
     def _agreed(self, enough: bool) -> bool:
         return self.group.any(enough and self.group.rank == 0)

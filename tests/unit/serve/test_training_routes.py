@@ -204,3 +204,29 @@ def test_results(runs) -> None:
     size = re.search(r" of ([\d,]+) parameters", found["card"])
     assert found["model"] == {"kind": "transformer", "parameters": int(size[1].replace(",", ""))}
     queue.close()
+
+
+def test_the_steps_of_a_run_are_those_that_were_planned_last(folder: Path, client: TestClient) -> None:
+    file = folder / "begun" / "recipe.json"
+    stored = json.loads(file.read_text())
+    stored.pop("plan", None)
+
+    def steps(plan: object, **train: object) -> object:
+        tree = {**stored["recipe"], "train": {**stored["recipe"]["train"], **train}}
+        file.write_text(json.dumps({**stored, "recipe": tree, "plan": plan}))
+        return client.get("/api/runs/begun/events").json()["steps"]
+
+    assert steps([{"since": 0, "steps": 70}, {"since": 50, "steps": 90}]) == 90
+    assert steps([], steps=80) == 80
+    assert steps([], minutes=5) is None
+    assert steps([], epochs=2) is None
+    assert steps([{"since": 0}], steps=80) is None
+    assert steps("edited") is None
+
+
+def test_a_plan_and_an_extension_are_told_with_the_events(folder: Path) -> None:
+    planned = {"event": "planned", "step": 0, "steps": 2}
+    longer = {"event": "extended", "step": 2, "before": 2, "steps": 9}
+    resumed = {"event": "resumed", "step": 2}
+    told = told_once([planned, step(1), step(2), {"event": "finished", "step": 2}, longer, resumed, step(3)])
+    assert [event["event"] for event in told] == ["planned", "step", "step", "extended", "resumed", "step"]

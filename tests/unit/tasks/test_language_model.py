@@ -87,11 +87,22 @@ def test_an_output_has_room(runs):
     assert predictor.predict(["the cat sat"], max_extra=2)[0].text == "the cat sat on the"
 
 
-def test_the_log_probability_is_that_of_the_whole_text(runs):
+@pytest.mark.parametrize("method", ["greedy", "sample"])
+def test_the_log_probability_is_that_of_the_continuation(runs, method):
+    """With an end that the model wrote, and without the one at the limit."""
     predictor = runs("language_model").predictor
-    (found,) = predictor.predict(["the cat sat"])
-    statistics = predictor.likelihood([found.text])
-    assert found.log_prob == pytest.approx(-statistics[0, 0], abs=1e-3)
+    end = predictor.tokenizer.end_id
+
+    def log_prob(text, *, ended):
+        ids = predictor.tokenizer.encode(text)
+        with_end, without = (float(predictor.engine.likelihood([[*ids, *more]])[0, 0]) for more in ([end], []))
+        return with_end if ended else without
+
+    given = "the cat sat"
+    for extra, ended in ((40, True), (1, False)):
+        (found,) = predictor.predict([given], method=method, max_extra=extra)
+        expected = log_prob(found.text, ended=ended) - log_prob(given, ended=False)
+        assert found.log_prob == pytest.approx(expected, abs=1e-3)
 
 
 def test_wrong_options_are_named(runs):

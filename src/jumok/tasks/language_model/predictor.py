@@ -29,7 +29,7 @@ class Generated:
     text: str
     """the given text and its continuation"""
     log_prob: float
-    """log-probability of the continuation"""
+    """log-probability of the continuation; with beam search, of the whole text and its end"""
     alternatives: list[str]
     """other texts, best first, if `n_best` is more than 1"""
     notes: list[Note] = field(default_factory=list)

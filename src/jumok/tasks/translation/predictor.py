@@ -354,7 +354,8 @@ def _request(
     room = sys.maxsize if engine.longest is None else engine.longest
     # The start token takes a position, too, so the forced end takes the last one.
     most = min(len(source) + config.max_extra, room - 1)
-    return Request(len(source), most, prefix, _sentence_seed(source, config.seed), faults=faults)
+    seed = _sentence_seed(source, config.seed) if config.method == "sample" else 0
+    return Request(len(source), most, prefix, seed, faults=faults)
 
 
 def _sentence_seed(source: Sequence[int], seed: int) -> int:
