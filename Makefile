@@ -6,6 +6,7 @@ JOEYNMT := .venv-joeynmt
 STAMP := $(VENV)/.installed
 FONTS := $(VENV)/.fonts
 BROWSER := $(VENV)/.browser
+GETTEXT := $(VENV)/.gettext
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test check fast system faults format bench golden docs pictures clean
@@ -13,7 +14,7 @@ BROWSER := $(VENV)/.browser
 help: ## This help
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk 'BEGIN {FS = ":.*## "} {printf "  make %-10s %s\n", $$1, $$2}'
 
-install: $(STAMP) $(FONTS) $(BROWSER) ## The virtual environment with everything in it; a Korean font, Chromium for tests
+install: $(STAMP) $(FONTS) $(BROWSER) $(GETTEXT) ## The virtual environment with everything; a Korean font, Chromium and gettext for tests
 
 # Not compiled: Python does that with the quarter of all files that are ever imported.
 $(STAMP): pyproject.toml constraints.txt
@@ -40,6 +41,12 @@ $(BROWSER): $(STAMP)
 	|| $(call debian,chromium,900) \
 	|| echo "note: Chromium is not installed (Debian: chromium); the tests of the page will be skipped"
 	@touch $(BROWSER)
+
+# msgfmt says whether PO files that we write are right. Without it those tests are skipped, which is an error as well.
+$(GETTEXT): $(STAMP)
+	@command -v msgfmt >/dev/null || $(call debian,gettext,120) \
+	|| echo "note: msgfmt is not installed (Debian: gettext); the tests that check PO files with it will be skipped"
+	@touch $(GETTEXT)
 
 demo: install ## Train the quickstart, score it, leave a model in runs/quickstart and a page to use it
 	$(BIN)/jumok demo

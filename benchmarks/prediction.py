@@ -21,6 +21,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -32,17 +33,18 @@ import numpy as np
 import torch
 from interleave import Row, middle, peak_memory, write
 
-from jumok.building import _store, build_engine
+from jumok.building import WIDTHS, _store, build_engine
 from jumok.cli.engine import ensure_engine
 from jumok.decode.options import DecodeConfig
 from jumok.engines.fast_folder import engine_folder
+from jumok.engines.fast_work import Layout, this_machine
 from jumok.exchange import export_folder
 from jumok.files import write_folder
 from jumok.hub.folder import ModelFolder
 from jumok.models.gpt import Gpt, GptConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.models.weights import unique_tensors
-from jumok.predictor import load
+from jumok.predictor import load, open_fast
 from jumok.tasks.stored import read_model, write_model
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import TokenizerConfig
@@ -107,7 +109,16 @@ def make_run(folder: Path, c: TransformerConfig | GptConfig, tokenizer: Tokenize
     write_folder(folder / "model", lambda building: write_model(building, stored, card=""))
     built = replace(build_engine(folder), compute="int8")  # there is no dev data on which it could be measured
     _store(engine_folder(folder / "model"), built, stored)
+    if ends:
+        _store(engine_folder(folder / "model"), replace(built, width=width(folder), machine=this_machine()), stored)
     return folder
+
+
+def width(run: Path) -> int:
+    """The number of hypotheses in a batch that is fastest here, as it is measured on dev data otherwise."""
+    texts, model = sentences(128, seed=5), run / "model"
+    predictors = {n: open_fast(model, engine_folder(model), layout=Layout(1, n)) for n in WIDTHS}
+    return fastest({n: partial(predictor.predict, texts, method="greedy") for n, predictor in predictors.items()})
 
 
 def cpu(work: Callable[[], object]) -> float:

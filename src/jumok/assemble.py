@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
@@ -22,7 +21,8 @@ from jumok.models.rnn import RnnConfig
 from jumok.planning import extended, extension, plan_minutes
 from jumok.recipe import Recipe, parse_recipe, recipe_tree
 from jumok.show import cost
-from jumok.tasks.stored import read_start
+from jumok.tasks.stored import read_start, store_outline
+from jumok.tasks.unfinished import final_model
 from jumok.text.tokenizer import Tokenizers
 from jumok.text.vectors import embeddings_from_vectors
 from jumok.threads import Threads
@@ -30,7 +30,7 @@ from jumok.train import rehearsal
 from jumok.train.distributed import Group
 from jumok.train.folder import RunFolder, refuse_other_recipe
 from jumok.train.length import Extended, Planned, Stretch, stretches, with_plan
-from jumok.train.loop import Event, Interrupted, TrainConfig, planned_steps, train
+from jumok.train.loop import Event, Interrupted, TrainConfig, train
 from jumok.train.optimizer import make_optimizer, peak_rate
 from jumok.train.samples import Sample, Sampled, answers, chosen, with_samples
 from jumok.transfer import begin_with, give_features
@@ -103,27 +103,18 @@ class Run:
         except Interrupted:
             return []
 
-    def final_weights(self) -> dict[str, Tensor]:
-        """The weights that `train.final` selects: the mean of the last checkpoints, the best one, or the last."""
-        checkpoints, config = self.folder.checkpoints, self.recipe.train
-        last = checkpoints.steps()[-1]
-        match config.final:
-            case "average":
-                planned = planned_steps(checkpoints.steps(), config, last)
-                return checkpoints.average(planned[-config.keep_last :])
-            case "best":
-                return checkpoints.weights(
-                    checkpoints.progress(last)["best_step"] or last
-                )  # no evaluation was a number
-            case "last":
-                return checkpoints.weights(last)
+    def outline(self, **found: Any) -> ModelFolder:
+        """The model without its weights, with facts found on dev."""
+        config = self.recipe.train
+        facts: dict[str, Any] = {"version": __version__, "task": asdict(self.recipe.task), "final": config.final}
+        facts |= {"steps": config.steps, "save_every": config.save_every}
+        facts |= asdict(replace(self.task.facts, **found))
+        return ModelFolder(self.recipe.model, {}, self.task.tokenizers, facts)
 
-    def model_folder(self, **found: Any) -> ModelFolder:
-        """The final model, with facts found on dev."""
-        facts = replace(self.task.facts, **found)
-        tree = {"version": __version__, "task": asdict(self.recipe.task), "final": self.recipe.train.final}
-        weights = self.task.final_weights(self.final_weights(), facts)
-        return ModelFolder(self.recipe.model, weights, self.task.tokenizers, {**tree, **asdict(facts)})
+    def model_folder(self, *, ended: bool = False, **found: Any) -> ModelFolder:
+        """The model that `train.final` selects, with facts found on dev. If the run was `ended` before its time, it is
+        made of the checkpoints that are good."""
+        return final_model(self.folder, self.recipe.train, self.outline(**found), ended=ended)
 
     def before(self, between: Done = nobody) -> Any:
         """A predictor with the initial weights and their own vocabulary; None without init, or if the task does not
@@ -197,7 +188,11 @@ def assemble(
     if config.optimizer.warmup >= config.steps:
         notes.append(_unfinished_warmup(config))
     recipe = replace(recipe, train=config)
-    return Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints, plan[-1].since, news)
+    decided = (plan[-1].since, news)
+    run = Run(recipe, folder, group, task, model, optimizer, notes, threads, fingerprints, *decided)
+    if group.rank == 0:
+        store_outline(folder.path, run.outline())
+    return run
 
 
 def _unfinished_warmup(config: TrainConfig) -> str:
@@ -305,7 +300,7 @@ def _data_changed(splits: Sequence[str], where: Path, *, in_files: bool) -> Chec
 
 def _claim(folder: RunFolder, facts: dict[str, Any], tokenizers: Tokenizers) -> None:
     """Write recipe.json once every check has passed; weights are useless with another vocabulary."""
-    hashes = [tokenizers.source.sha256, tokenizers.target.sha256]
+    hashes = tokenizers.hashes
     if folder.checkpoints.steps() and (facts.get("tokenizers") or hashes) != hashes:
         raise CheckpointError(
             "the tokenizer does not fit the checkpoint: the changed data gives another vocabulary",

@@ -22,6 +22,7 @@ from jumok.engines import Done, nobody
 from jumok.engines.fast_folder import (
     BODY,
     HEADS,
+    LIBRARIES,
     Built,
     Compute,
     Trial,
@@ -31,7 +32,7 @@ from jumok.engines.fast_folder import (
     read_engine,
     store_engine,
 )
-from jumok.engines.fast_work import WIDTH, Layout, this_machine
+from jumok.engines.fast_work import WIDTH, Layout, saturates, this_machine
 from jumok.engines.shortlist import VOCABULARY_MAP, Shortlist, learn_shortlist
 from jumok.errors import CheckpointError, JumokError
 from jumok.examples import Split
@@ -40,6 +41,7 @@ from jumok.hub.files import model_folder
 from jumok.hub.folder import ModelFolder
 from jumok.models.bert import BertConfig
 from jumok.models.build import ModelConfig
+from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.predictor import open_fast, why_not_fast
 from jumok.recipe import Recipe, parse_recipe
 from jumok.tasks import task_named
@@ -65,6 +67,8 @@ def unsuited(config: ModelConfig) -> str | None:
     """Why only the reference engine can run such a model."""
     if isinstance(config, BertConfig):
         return None
+    if isinstance(config, Seq2SeqConfig):
+        return "this processor has no fast products of bytes (VNNI)" if saturates() else None
     from jumok.engines.fast_specs import unsuited
 
     return unsuited(config)
@@ -103,7 +107,8 @@ def _head(model: ModelFolder) -> dict[str, Any]:
         return {}
     kind, config = task_named(model.facts["task"]["kind"]), model.facts["task"]
     asks = kind.head(config, kind.read_facts(model.facts)).asks
-    return {"asks": asks, "activation": model.config.activation, "norm_eps": model.config.norm_eps}
+    c = model.config
+    return {"asks": asks, "activation": c.activation, "norm_eps": c.norm_eps, "pooling": c.pooling}
 
 
 def build_after(run: Path, done: Done) -> str:
@@ -133,6 +138,7 @@ def _store(folder: Path, built: Built, model: ModelFolder, shortlist: Shortlist 
     def write(building: Path) -> None:
         if built.kind == "bert":
             _write_bert(building, built, model)
+        if LIBRARIES[built.kind] != "ctranslate2":  # torch rounds the model's weights when it opens them
             return
         from jumok.engines.fast_specs import write_spec
 
@@ -149,7 +155,7 @@ def _write_bert(building: Path, built: Built, model: ModelFolder) -> None:
     from jumok.engines.onnx_graph import write_graph
 
     write_graph(model, building / BODY, int8=built.compute == "int8", first_only=built.asks == "text")
-    body = ("bert.stack.", "bert.positions.", "bert.segments.", "bert.norm.")
+    body = ("bert.stack.", "bert.positions.", "bert.segments.", "bert.norm.", "bert.widen.")
     own = {name: tensor for name, tensor in model.tensors.items() if not name.startswith(body)}
     if built.asks != "masked":  # which predicts tokens with their embeddings
         own.pop("bert.embedding.weight", None)
@@ -203,7 +209,7 @@ class _Trials:
 
     def width(self, form: Built) -> int | None:
         """The number of hypotheses in a batch that computes texts of dev fastest here; None if all are slow."""
-        if form.kind == "bert":
+        if LIBRARIES[form.kind] != "ctranslate2":
             return None
         some, seconds = self.dev[: max(WIDTHS)], dict[int, float]()
         usual = WIDTH[form.compute]
@@ -216,7 +222,7 @@ class _Trials:
         return min(seconds, key=seconds.__getitem__) if len(seconds) > 1 else None
 
     def forms(self) -> list[tuple[Compute, int]]:
-        sizes = SHORTLISTS if self.shortlist is not None else ()
+        sizes = SHORTLISTS if self.model.config.kind == "transformer" and self.shortlist is not None else ()
         return [*(("int8", n) for n in sizes), ("int8", 0), *(("float32", n) for n in sizes)]
 
     @cached_property

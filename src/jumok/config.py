@@ -74,11 +74,13 @@ def read_config(
     unions: Collection[str] = (),
     error: type[InputError] = RecipeError,
     places: Mapping[str, str] | None = None,
+    choices: Mapping[str, Sequence[str]] | None = None,
 ) -> Config:
     """Parse a config from a tree of JSON values.
 
     Errors call it `what`, and prefix its keys with `path`. `unions` are the sections with several kinds. `places` maps
-    keys to where they were written: a line of a file, or an option of the command line.
+    keys to where they were written: a line of a file, or an option of the command line. `choices` are those that the
+    rest of the tree leaves to a key.
     """
     # pydantic takes no settings for a dataclass; through a list they reach it and all nested dataclasses.
     adapter: TypeAdapter[list[Config]] = TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
@@ -89,7 +91,7 @@ def read_config(
         place = None if where is None else str(where)
         raise error(f"{what} is nested too deeply", where=place, code=f"{error.code}.value") from endless
     except ValidationError as invalid:
-        explain = _Explainer(kind, tree, path, unions, error.code, places or {})
+        explain = _Explainer(kind, tree, path, unions, error.code, places or {}, choices or {})
         mistakes = [one for found in _found(invalid, tree, unions) for one in explain(found)]
         raise _error(error, mistakes, what, None if where is None else str(where)) from invalid
 
@@ -147,9 +149,10 @@ class _Explainer:
         unions: Collection[str],
         area: str,
         places: Mapping[str, str],
+        choices: Mapping[str, Sequence[str]],
     ) -> None:
         self._kind, self._tree, self._path, self._unions = kind, tree, path, unions
-        self._area, self._places = area, places
+        self._area, self._places, self._choices = area, places, choices
 
     def __call__(self, mistake: Mapping[str, Any]) -> list[Mistake]:
         keys = list(mistake["loc"][1:])  # the first is the index in the list
@@ -176,6 +179,9 @@ class _Explainer:
                 for theirs, ours in _WORDS.items():
                     message = message.replace(theirs, ours)
                 if mistake["type"] == "literal_error":
+                    if fitting := self._choices.get(".".join(map(str, keys))):
+                        *others, last = map(repr, fitting)
+                        message = "must be " + " or ".join(filter(None, [", ".join(others), last]))
                     guess = nearest(str(given), _LITERALS.findall(message))
                 message += "" if isinstance(given, dict) else f" (got {_shortened(repr(given))})"
         key = ".".join(filter(None, [self._path, *map(str, keys)]))
@@ -237,6 +243,11 @@ def _hints(kind: Any) -> dict[str, Any]:
         return {}
     hints = get_type_hints(kind)
     return {field.name: hints[field.name] for field in fields(kind)}
+
+
+def known_keys(kind: type, tree: object) -> list[str]:
+    """The paths of all keys that a config of the kinds in this tree may have."""
+    return [path for path, _ in _paths(kind, tree)]
 
 
 def _paths(kind: type, tree: object, path: str = "") -> Iterator[tuple[str, str]]:

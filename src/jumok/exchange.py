@@ -5,7 +5,7 @@ from typing import Literal
 
 from jumok.errors import CheckpointError
 from jumok.files import MANIFEST, refuse_links, write_folder
-from jumok.hub.files import model_folder
+from jumok.hub.files import CONFIG, model_folder
 from jumok.hub.folder import CARD, NO_LIMIT, ModelFolder
 from jumok.hub.tokenizer import write_tokenizers
 from jumok.tasks.stored import obstacle, read_model, write_model
@@ -19,6 +19,7 @@ def import_folder(folder: Path, run: Path) -> str:
     if not folder.is_dir():
         hint = "pass a Hugging Face folder with config.json"
         raise CheckpointError("no such folder", where=folder, hint=hint, code="checkpoint.no_folder")
+    _refuse_parent(folder)
     refuse_links(folder)
     model = read_model(folder)
     card = _card(folder) or f"# {folder.name}\n\nAn external model, imported by jumok {model.facts['version']}.\n"
@@ -38,7 +39,7 @@ def export_folder(run: Path, folder: Path, to: Layout = "huggingface") -> str:
         raise CheckpointError(
             f"this model has no Hugging Face layout: {reason}",
             where=source,
-            hint="export a BERT, a GPT, or a Transformer with the paper's options and a joint vocabulary",
+            hint="export a BERT or successor, a GPT, or a Transformer with the paper's options and a joint vocabulary",
             code="checkpoint.no_layout",
         )
     write_folder(folder, lambda building: write_model(building, model, card=_card(source)))
@@ -74,6 +75,21 @@ def _refuse_full(folder: Path, name: str) -> None:
         raise CheckpointError(what, where=folder, hint=hint, code="checkpoint.not_empty")
 
 
+def _refuse_parent(folder: Path) -> None:
+    """A download often has the model in a folder of its own, as a run of jumok does."""
+    if (folder / CONFIG).exists():
+        return
+    below = sorted(path.parent for path in folder.glob(f"*/{CONFIG}"))
+    if below:
+        names = ", ".join(path.name for path in below[:5])
+        raise CheckpointError(
+            f"no {CONFIG} here, but in {names}, one level below",
+            where=folder,
+            hint=f"pass {below[0]}",
+            code="checkpoint.model_below",
+        )
+
+
 def _card(folder: Path) -> str:
     path = folder / CARD
     return path.read_text("utf-8", errors="replace") if path.is_file() else ""
@@ -82,4 +98,8 @@ def _card(folder: Path) -> str:
 def _description(model: ModelFolder) -> str:
     parameters = sum(tensor.numel() for tensor in model.tensors.values())
     tokens = model.tokenizers.target.vocab_size
-    return f"{model.config.kind}, {model.facts['task']['kind']}, {parameters:,} parameters, {tokens:,} tokens"
+    kind = getattr(model.config, "family", model.config.kind)
+    found = f"{kind}, {model.facts['task']['kind']}, {parameters:,} parameters, {tokens:,} tokens"
+    if model.carried:
+        found += "; the discriminator's head, which no task of jumok has, is kept for export"
+    return found

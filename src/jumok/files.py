@@ -7,6 +7,7 @@ stranger.
 
 import errno
 import fcntl
+import gzip
 import hashlib
 import itertools
 import json
@@ -16,7 +17,7 @@ import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from safetensors import SafetensorError
 
@@ -251,4 +252,21 @@ def write_together(contents: Mapping[Path, bytes]) -> None:
     except OSError as error:
         for building in aside.values():
             remove(building)
+        raise cannot_write(path, error) from error
+
+
+def write_through(path: Path, content: BinaryIO, *, packed: bool = False) -> None:
+    """Write a file that appears only once it is whole, without holding its content; gzipped if `packed`."""
+    building = _aside(path, "tmp")
+    try:
+        with building.open("xb") as file:
+            if packed:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=file, mtime=0) as pack:
+                    shutil.copyfileobj(content, pack)
+            else:
+                shutil.copyfileobj(content, file)
+        _sync(building)
+        building.replace(path)
+    except OSError as error:
+        remove(building)
         raise cannot_write(path, error) from error

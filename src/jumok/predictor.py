@@ -1,12 +1,13 @@
 """Run folder -> predictor: the one way from examples to outputs, for the command line, Python and the tests."""
 
+import warnings
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from jumok.engines.fast_folder import LIBRARIES, engine_folder, read_engine
 from jumok.errors import CheckpointError, InputError, listed
-from jumok.hub.files import CONFIG, model_folder, read_json
+from jumok.hub.files import CONFIG, OUTLINE, checkpoint_steps, is_unfinished, model_folder, read_json
 from jumok.tasks import task_named
 from jumok.tasks.protocol import Predictor
 
@@ -40,6 +41,8 @@ def load(
 ) -> Any:
     """Load a predictor from a run folder or a model folder; several make an ensemble.
 
+    Of a run that is not finished, the best checkpoint is used, and a warning says so.
+
     `task` is the expected predictor, so that an editor knows its outputs: `load(run, task=jumok.Translator)`.
     A text of more than `max_characters` is refused before it is tokenized; each predictor class has its default.
     `engine` is "torch", the reference, or "fast"; without it, the fast one is used if it has been built.
@@ -47,7 +50,7 @@ def load(
     if not runs:
         hint = 'pass a run, e.g. jumok.load("runs/quickstart")'
         raise InputError("no run to load", hint=hint, code="input.no_run")
-    paths = [model_folder(Path(run)) for run in runs]
+    paths = [_usable(Path(run)) for run in runs]
     predictor = None if engine == "torch" else _fast(paths, device, needed=engine == "fast")
     if predictor is None:
         predictor = _reference(paths, device)
@@ -57,6 +60,20 @@ def load(
     if max_characters is not None:
         predictor.max_characters = max_characters
     return predictor
+
+
+def _usable(run: Path) -> Path:
+    """The model folder of a run, or the run itself if it has checkpoints only."""
+    if is_unfinished(run):
+        return run
+    model = model_folder(run)
+    if model != run and (steps := checkpoint_steps(run)):
+        facts = read_json(model / CONFIG).get("jumok")
+        step = facts.get("step") if isinstance(facts, dict) else None
+        if isinstance(step, int) and step < steps[-1]:
+            what = f"{run} was trained on to step {steps[-1]:,} since its model was made at step {step:,}"
+            warnings.warn(f"{what}: jumok finish {run} makes it anew", stacklevel=3)
+    return model
 
 
 def _fast(paths: list[Path], device: str, *, needed: bool) -> Any:
@@ -78,6 +95,8 @@ def why_not_fast(paths: list[Path], device: str = "auto") -> str | None:
         return "an ensemble needs the reference engine"
     if device not in ("auto", "cpu") or (device == "auto" and Path("/proc/driver/nvidia").exists()):
         return "the fast engine runs on CPUs only"
+    if is_unfinished(paths[0]):
+        return f"an unfinished run has the reference engine only: jumok finish {paths[0]} makes its model"
     facts = read_json(paths[0] / CONFIG).get("jumok")
     kind, task = _kinds(facts) if isinstance(facts, dict) else ("", "")
     if kind not in LIBRARIES or (kind == "gpt" and task != "language_model"):
@@ -94,10 +113,12 @@ def _kinds(facts: dict[str, Any]) -> tuple[str, str]:
 
 
 def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:
-    """A predictor on the engine in `folder`, which was built from the model. Does not import torch."""
+    """A predictor on the engine in `folder`, which was built from the model. Imports torch only if that runs it."""
     from jumok.engines.fast import FastEngine
 
     built, tokenizers = read_engine(folder, model)
+    if LIBRARIES[built.kind] == "torch":
+        return _reference([model], "cpu", rounded=built.compute == "int8")
     config = built.facts["task"]
     kind = task_named(config["kind"], where=folder)
     facts = kind.read_facts(built.facts, where=folder)
@@ -105,19 +126,20 @@ def open_fast(model: Path, folder: Path, layout: "Layout | None" = None) -> Any:
     return kind.predictor(engine, tokenizers, config, facts)
 
 
-def _reference(paths: list[Path], device: str) -> Any:
-    """A predictor on the reference engine; several models make an ensemble."""
+def _reference(paths: list[Path], device: str, *, rounded: bool = False) -> Any:
+    """A predictor on the reference engine, or on its model with rounded weights; several models make an ensemble."""
     from jumok.engines.torch import open_engine  # torch takes a second to import
     from jumok.tasks.stored import read_model
 
-    folders = [read_model(path) for path in paths]
+    folders = [_best(path) if is_unfinished(path) else read_model(path) for path in paths]
+    paths = [path / OUTLINE if is_unfinished(path) else path for path in paths]
     configs = [folder.facts["task"] for folder in folders]
     kinds = [task_named(config["kind"], where=path) for config, path in zip(configs, paths, strict=True)]
     facts = [
         kind.read_facts(f.facts, where=p / "config.json") for kind, f, p in zip(kinds, folders, paths, strict=True)
     ]
     meanings = [
-        {"vocabulary": _vocabulary(folder), **kind.meaning(config, found)}
+        {"vocabulary": folder.tokenizers.hashes, **kind.meaning(config, found)}
         for kind, folder, config, found in zip(kinds, folders, configs, facts, strict=True)
     ]
     _refuse_mixture(meanings, paths)
@@ -125,12 +147,17 @@ def _reference(paths: list[Path], device: str) -> Any:
         what = f"{kinds[0].name} models cannot form an ensemble"
         raise InputError(what, where=paths[1], hint="pass a single run", code="input.ensemble")
     heads = [kind.head(config, found) for kind, config, found in zip(kinds, configs, facts, strict=True)]
-    engine = open_engine(folders, heads, device=device, where=paths)
+    engine = open_engine(folders, heads, device=device, where=paths, rounded=rounded)
     return kinds[0].predictor(engine, folders[0].tokenizers, configs[0], facts[0])
 
 
-def _vocabulary(folder: "ModelFolder") -> tuple[str, str]:
-    return folder.tokenizers.source.sha256, folder.tokenizers.target.sha256
+def _best(run: Path) -> "ModelFolder":
+    """The best checkpoint of an unfinished run, as a model."""
+    from jumok.tasks.unfinished import best_so_far  # which needs what trains
+
+    model, note = best_so_far(run)
+    warnings.warn(note, stacklevel=4)
+    return model
 
 
 def _refuse_mixture(meanings: list[dict[str, object]], paths: list[Path]) -> None:

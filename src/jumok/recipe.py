@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field
 
-from jumok.config import Seed, read_config
+from jumok.config import Seed, known_keys, read_config
 from jumok.decode.options import DecodeConfig
 from jumok.engines.fast_folder import EngineConfig
 from jumok.errors import RecipeError, nearest
@@ -29,13 +29,14 @@ from jumok.models.gpt import GptConfig
 from jumok.models.rnn import RnnConfig
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.models.transformer import TransformerConfig
+from jumok.shipped import find_recipe, is_shipped, shipped_names
 from jumok.tasks import TASKS, task_named
 from jumok.tasks.protocol import TaskKind
 from jumok.tasks.stored import read_start
 from jumok.tasks.translation import TranslationConfig
 from jumok.text.vectors import VectorsConfig
 from jumok.text.vocabulary import TokenizerConfig
-from jumok.toml import NotToml, key_and_value, parse_toml
+from jumok.toml import NotToml, parse_toml, set_or_unset
 from jumok.train.loop import TrainConfig
 
 DATA_FOLDER = "JUMOK_DATA"
@@ -170,13 +171,15 @@ def _unfitting_vectors(vectors: VectorsConfig, c: ModelConfig) -> list[str]:
 def load_recipe(
     path: Path, overrides: Sequence[str] = (), *, find_data: bool = True, need_weights: bool = True
 ) -> Recipe:
-    """Read a TOML recipe; its data files are found beside it or in the folder JUMOK_DATA.
+    """Read a TOML recipe, a file or the name of one that comes with jumok; its data files are found beside it or in the
+    folder JUMOK_DATA.
 
     Without `need_weights`, the weights to start from may be missing: enough to inspect the data.
     """
+    path = find_recipe(path)
     tree, places = _read_toml(path)
-    for override in overrides:
-        _override(tree, override, places)
+    unset = [key for override in overrides for key in set_or_unset(tree, override, places)]
+    _refuse_unknown(unset, tree)
     _one_length(tree, places)
     for key in ("init", "features"):
         if isinstance(tree.get(key), str):
@@ -213,7 +216,8 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, str]]:
         raw = path.read_bytes()
     except OSError as error:
         what = f"the recipe cannot be read: {error.strerror}"
-        raise RecipeError(what, where=path, code="recipe.unreadable") from error
+        guess = nearest(path.as_posix().removesuffix(".toml"), shipped_names()) if not path.exists() else ""
+        raise RecipeError(what, where=path, hint=guess or None, code="recipe.unreadable") from error
     try:
         tree, lines = parse_toml(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -275,25 +279,35 @@ def _without_weights(tree: dict[str, Any], key: str) -> dict[str, Any]:
     return {**tree, "model": {"kind": model}, "tokenizer": {"kind": VOCABULARIES.get(model, "bpe")}}
 
 
-def shipped_recipe(name: str) -> Path:
-    """A recipe shipped with jumok: inside the installed package, or beside it in a checkout."""
-    package = Path(__file__).parent
-    for folder in (package / "recipes", package.parents[1] / "recipes"):
-        if (folder / name).exists():
-            return folder / name
-    hint = "reinstall jumok"
-    raise RecipeError("recipe not found", where=name, hint=hint, code="recipe.not_shipped")
-
-
 def parse_recipe(tree: dict[str, Any], *, where: str, places: Mapping[str, str] | None = None) -> Recipe:
     """Parse a recipe from its tree; `places` maps keys to where they were written."""
-    for section, kind in (("task", "translation"), ("model", "transformer")):
-        if isinstance(tree.get(section), dict):
-            tree = {**tree, section: {"kind": kind, **tree[section]}}
+    tree = _with_kinds(tree)
     if _kind(tree, "task", "translation") != "translation" and isinstance(tree.get("train", {}), dict):
         tree = {**tree, "train": {"final": "best", **tree.get("train", {})}}
     unions = ["task", "data", "model"]
-    return read_config(Recipe, tree, what="the recipe", where=where, unions=unions, places=places or {})
+    return read_config(
+        Recipe, tree, what="the recipe", where=where, unions=unions, places=places or {}, choices=_choices(tree)
+    )
+
+
+def _with_kinds(tree: dict[str, Any]) -> dict[str, Any]:
+    """The tree with the default kinds of the sections that have some."""
+    for section, kind in (("task", "translation"), ("model", "transformer")):
+        if isinstance(tree.get(section, {}), dict):
+            tree = {**tree, section: {"kind": kind, **tree.get(section, {})}}
+    return tree
+
+
+def _choices(tree: dict[str, Any]) -> dict[str, Sequence[str]]:
+    """The metrics of this task, which are all that a recipe of it may name."""
+    kind = next((task for task in TASKS if task.name == _kind(tree, "task", "") and task.config), None)
+    if kind is None or kind.config is None:
+        return {}
+    try:
+        config = read_config(kind.config, tree["task"], what="the task")
+    except RecipeError:
+        return {}  # which is said anyway
+    return {"train.metric": kind.metrics(config)}
 
 
 def _kind(tree: dict[str, Any], section: str, default: str) -> Any:
@@ -308,22 +322,16 @@ def recipe_tree(recipe: Recipe) -> dict[str, Any]:
     return tree
 
 
-def _override(tree: dict[str, Any], override: str, places: dict[str, str]) -> None:
-    """Set a key of the tree; errors in it, or in a section created for it, point to the override."""
-    key, value = key_and_value(override)
-    said = f"--set {override}"
-    *parents, leaf = key.split(".")
-    node, path = tree, ""
-    for parent in parents:
-        path = f"{path}.{parent}" if path else parent
-        if parent not in node:
-            node[parent], places[path] = {}, said
-        node = node[parent]
-        if not isinstance(node, dict):
-            raise RecipeError(f"{key} cannot be below {path}, which is a value", where=said, code="recipe.override")
-    for below in [place for place in places if place.startswith(f"{key}.")]:
-        del places[below]
-    node[leaf], places[key] = value, said
+def _refuse_unknown(unset: Sequence[str], tree: dict[str, Any]) -> None:
+    """A key that is unset has its default; refuse one that no recipe of these kinds has."""
+    known = known_keys(Recipe, _with_kinds(tree)) if unset else []
+    for key in unset:
+        if key not in known:
+            hint = nearest(key, known) or "`jumok show RECIPE` prints all keys"
+            where = f"--set {key}="
+            raise RecipeError(
+                f"{key}: unknown key, it cannot be unset", where=where, hint=hint, code="recipe.unknown_key"
+            )
 
 
 def _resolve(recipe: Recipe, path: Path, places: Mapping[str, str]) -> Recipe:
@@ -331,6 +339,8 @@ def _resolve(recipe: Recipe, path: Path, places: Mapping[str, str]) -> Recipe:
     folders = [path.parent.absolute()]
     if os.environ.get(DATA_FOLDER):
         folders.append(Path(os.environ[DATA_FOLDER]).absolute())
+    if is_shipped(path):  # maybe in a package, where nobody has data
+        folders.append(Path.cwd())
     missing: dict[str, str] = {}
 
     def find(key: str, file: str) -> str:

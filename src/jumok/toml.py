@@ -10,6 +10,8 @@ from jumok.errors import RecipeError
 DEEPEST = 32
 """levels of nesting: far more than a recipe has, and far fewer than Python allows"""
 LARGEST = 2**63
+UNSET = object()
+"""the value of a key that falls back to its default"""
 
 _TOKEN = re.compile(
     r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}'  # multi-line strings
@@ -28,7 +30,7 @@ class NotToml(ValueError):
 
 
 def key_and_value(override: str) -> tuple[str, Any]:
-    """The parts of `--set key=value`."""
+    """The parts of `--set key=value`; the value of `--set key=` is UNSET."""
     key, equals, text = override.partition("=")
     if not equals or not key.strip():
         raise RecipeError(
@@ -37,11 +39,50 @@ def key_and_value(override: str) -> tuple[str, Any]:
             hint="use --set key=value, e.g. --set train.steps=200",
             code="recipe.override",
         )
+    if not text.strip():
+        return key.strip(), UNSET
     try:
         value = parse_toml(f"value = {text}")[0]["value"]
     except NotToml:
         value = text  # a bare word is a string
     return key.strip(), value
+
+
+def set_or_unset(tree: dict[str, Any], override: str, places: dict[str, str]) -> list[str]:
+    """Set a key of the tree, or remove it so that it has its default; errors in it, or in a section created for it,
+    point to the override. Returns keys to remove that were not there."""
+    key, value = key_and_value(override)
+    said = f"--set {override}"
+    if value is UNSET:
+        return [] if _remove(tree, key, places, said) else [key]
+    *parents, leaf = key.split(".")
+    node, path = tree, ""
+    for parent in parents:
+        path = f"{path}.{parent}" if path else parent
+        if parent not in node:
+            node[parent], places[path] = {}, said
+        node = node[parent]
+        if not isinstance(node, dict):
+            raise RecipeError(f"{key} cannot be below {path}, which is a value", where=said, code="recipe.override")
+    for below in [place for place in places if place.startswith(f"{key}.")]:
+        del places[below]
+    node[leaf], places[key] = value, said
+    return []
+
+
+def _remove(tree: dict[str, Any], key: str, places: dict[str, str], said: str) -> bool:
+    """Remove a key; False if it is not there."""
+    *parents, leaf = key.split(".")
+    node: Any = tree
+    for parent in parents:
+        node = node.get(parent) if isinstance(node, dict) else None
+    if not isinstance(node, dict) or leaf not in node:
+        return False
+    del node[leaf]
+    for below in [place for place in places if place.startswith(f"{key}.")]:
+        del places[below]
+    places[key] = said  # if it is needed
+    return True
 
 
 def parse_toml(text: str) -> tuple[dict[str, Any], dict[str, int]]:

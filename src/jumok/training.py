@@ -17,7 +17,7 @@ from jumok.data.cache import Cache
 from jumok.data.corpus import Corpus
 from jumok.engines import Done, nobody
 from jumok.engines.torch import choose_device
-from jumok.errors import CheckpointError, DataError
+from jumok.errors import CheckpointError, DataError, InputError
 from jumok.examples import SPLITS
 from jumok.files import parse_json, verify_folder, write_folder
 from jumok.hub.files import CONFIG, WEIGHTS
@@ -139,6 +139,9 @@ def _train_one(recipe: Recipe, out: Path, stop: Callable[[], bool], done: Done) 
                 yield from finish(run, scored)
     except Interrupted:
         finished = Finished(finished.step, "interrupted")
+    except InputError:
+        folder.leave_no_trace()
+        raise
     finally:
         leave_group(group)
         folder.unlock()
@@ -187,7 +190,7 @@ def is_finished(run: Run) -> bool:
     try:
         verify_folder(run.folder.model, needs=[CONFIG, WEIGHTS])
         config = parse_json((run.folder.model / CONFIG).read_bytes())
-        wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final}
+        wanted = {"decode": asdict(run.recipe.decode), "final": run.recipe.train.final, "ended": False}
         as_wanted = all(config["jumok"].get(key, value) == value for key, value in wanted.items())
         steps = run.folder.checkpoints.steps()
         of_its_end = not steps or (run.folder.stored() or {}).get("scored", steps[-1]) == steps[-1]
@@ -196,10 +199,11 @@ def is_finished(run: Run) -> bool:
         return False
 
 
-def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
+def finish(run: Run, done: Done = nobody, *, ended: bool = False) -> Iterator[Event]:
     """Write RUN/model, score it on dev and test, and write RUN/scores.json and the model card."""
     run.folder.require_lock()
-    model = run.model_folder()
+    model = run.model_folder(ended=ended)
+    run.folder.forget_results()
     write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
     predictor = _listening(load(run.folder.path, max_characters=sys.maxsize, engine="torch"), done)
     corpora = {split: Corpus[Any](run.recipe.data, split, seed=run.recipe.seed) for split in SPLITS[1:]}
@@ -209,7 +213,7 @@ def finish(run: Run, done: Done = nobody) -> Iterator[Event]:
     if run.recipe.old_domain is not None:
         held_out["old_domain"] = list(run.recipe.old_domain.read("test", seed=run.recipe.seed))
     if found := run.task.calibrated(predictor, held_out["dev"]):
-        model = run.model_folder(**found)
+        model = run.model_folder(ended=ended, **found)
         write_folder(run.folder.model, lambda folder: write_model(folder, model, card=""))
         predictor = _listening(load(run.folder.path, max_characters=sys.maxsize, engine="torch"), done)
     before, scores = run.before(done), dict[str, Any]()

@@ -10,22 +10,27 @@ import numpy as np
 import pytest
 import torch
 
-from jumok.building import _store
+from jumok.building import _store, build_engine
+from jumok.building import unsuited as unsuited_here
 from jumok.data.pages import pad
 from jumok.engines import fast_work
 from jumok.engines.fast import FastEngine
-from jumok.engines.fast_folder import Built, store_engine
+from jumok.engines.fast_folder import Built, engine_folder, store_engine
 from jumok.engines.fast_specs import unsuited, write_spec
 from jumok.engines.fast_translation import POSITIONS, FastTranslator
 from jumok.engines.torch import TorchEngine
+from jumok.files import write_folder
 from jumok.hub.folder import ModelFolder
+from jumok.models.build import build_model
 from jumok.models.gpt import Gpt, GptConfig
 from jumok.models.head import Head
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.models.transformer import Transformer, TransformerConfig
 from jumok.models.weights import unique_tensors
+from jumok.predictor import load
 from jumok.tasks.language_model import LanguageModelFacts
 from jumok.tasks.language_model.predictor import Generator
+from jumok.tasks.stored import read_model, write_model
 from jumok.tasks.translation import TranslationFacts
 from jumok.tasks.translation.predictor import Translator
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -198,6 +203,44 @@ def test_most_outputs_of_int8_are_those_of_float32(tmp_path):
     pairs = zip(exact.predict(given, **GREEDY), rounded.predict(given, **GREEDY), strict=True)
     same = sum(one.ids == other.ids for one, other in pairs)
     assert same > 50
+
+
+RECURRENT = Seq2SeqConfig(
+    cell="gru", attention="bahdanau", d_embedding=64, d_hidden=64, bidirectional=True, tie_embeddings="target"
+)
+
+
+@pytest.fixture
+def recurrent_run(tmp_path):
+    """A recurrent translator with random weights, and engines in float32 and int8."""
+    torch.manual_seed(2)
+    tokenizers = Tokenizers(JOINT, OTHER)
+    model = build_model(RECURRENT, Head(asks="words"), **tokenizers.sizes)
+    facts = {"version": "0.1.0", "task": {"kind": "translation"}, "decode": {}, "source": "en", "target": "xx"}
+    stored = ModelFolder(RECURRENT, unique_tensors(model), tokenizers, facts)
+    write_folder(tmp_path / "run/model", lambda building: write_model(building, stored, card=""))
+    return tmp_path / "run"
+
+
+@pytest.mark.skipif(unsuited_here(RECURRENT) is not None, reason="this processor has no fast products of bytes")
+def test_a_recurrent_translator_has_int8_weights_if_they_pass(recurrent_run):
+    """Rounded rows have scales of their own: outputs do not depend on their batch."""
+    given = texts(60)
+    built = build_engine(recurrent_run)
+    exact = load(recurrent_run)
+    assert exact.engine.models[0].rounded is None
+    model = recurrent_run / "model"
+    _store(engine_folder(model), replace(built, compute="int8"), read_model(model))
+    rounded = load(recurrent_run)
+    assert rounded.engine.models[0].rounded is not None
+    assert load(recurrent_run, engine="torch").engine.models[0].rounded is None
+    found = rounded.predict(given, **BEAM)
+    assert [output.ids for output in rounded.predict(given[::-1], **BEAM)[::-1]] == [output.ids for output in found]
+    assert [rounded.predict([text], **BEAM)[0].ids for text in given[:5]] == [output.ids for output in found[:5]]
+    pairs = [*zip(exact.predict(given, **GREEDY), rounded.predict(given, **GREEDY), strict=True)]
+    scores = np.array([(one.score, other.score) for one, other in pairs if one.ids == other.ids])
+    assert len(scores) > 30
+    np.testing.assert_allclose(scores[:, 1], scores[:, 0], rtol=0.02)
 
 
 @cache

@@ -142,6 +142,24 @@ def test_the_beam_has_a_line_for_each_hypothesis(visit):
     )  # what is kept, finished and pruned of a step, not a line for every leaf
 
 
+def test_the_search_is_shown_to_the_end_of_the_best_output(visit):
+    page = visit(run="translation", room="inside", text=TEXT, tab="choices", beam=4)
+    page.locator(".tree .node").first.wait_for()
+    last = page.locator(".tree .node.best rect").last.bounding_box()
+    assert max(box["x"] for box in boxes(page)) == last["x"]
+    shown = len(boxes(page))
+    page.get_by_role("checkbox", name="Show the whole search").check()
+    expect(page.locator(".tree .node.pruned").first).to_be_attached()
+    assert len(boxes(page)) > shown
+
+
+def test_the_keyboard_begins_at_the_top(visit):
+    page = visit(run="translation", room="inside", text=TEXT, tab="choices")
+    page.locator(".tree .node").first.wait_for()
+    page.keyboard.press("Tab")
+    expect(page.locator(".skip")).to_be_focused()
+
+
 def test_a_hostile_text_is_only_text(visit):
     text = "<script>alert(1)</script> <img src=x onerror=alert(1)> \u202eabc 👩‍👩‍👧 =1+1"
     page = visit(run="translation", room="inside", text=text)

@@ -367,3 +367,23 @@ def test_the_end_of_a_training_that_is_watched_shows_where_to_go(look, made, jum
     page.get_by_role("link", name="써 보기").click(timeout=60_000)
     expect(page.locator(".room.use")).to_be_visible()
     expect(page).to_have_url(re.compile("run=short"))
+
+
+def test_a_run_that_is_not_finished_is_used_with_its_best_checkpoint(browser, made, jumok, recipes):
+    run = made[1] / "begun"
+    more = ("--set", "train.steps=5000", "--set", "train.save_every=10")
+    with _ended(jumok.start("train", recipes / "toy/reverse.toml", "--out", run, *FEW, *more)) as process:
+        while not list(run.glob("checkpoints/step-*")):
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 128 + signal.SIGTERM
+    visits = Visits(browser, made[0].address)
+    page = visits(room="use", run="begun")
+    expect(page.locator(".banner")).to_contain_text("5,000")
+    expect(page.locator(".room.use")).to_be_visible()
+    check_access(page)
+    page = visits(run="begun")
+    expect(page.locator(".room.training")).to_be_visible()
+    expect(page.locator(".banner")).to_have_count(0)
+    visits.close()

@@ -1,5 +1,7 @@
 """The Use room in a browser: every task answers, in both languages, whatever is typed."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -97,6 +99,26 @@ def test_another_word_by_keyboard(visit) -> None:
     expect(page.locator(".words")).not_to_have_text(before)
 
 
+def test_a_paragraph_is_translated_sentence_by_sentence(visit) -> None:
+    page = visit(room="use", run="translation", text="the dog runs. The cat sits.\n\nthe dog")
+    page.wait_for_selector("button.word")
+    assert page.locator(".translated").count() == 2
+    assert page.locator(".details").count() == 0
+    page.locator(".translated").first.locator("button.word").last.click()
+    expect(page.locator(".details .source")).to_contain_text("The cat sits.")
+    expect(page.locator(".details .source")).not_to_contain_text("dog")
+    page.wait_for_selector(".others button.chip")
+    page.keyboard.press("Escape")
+    expect(page.locator(".details")).to_have_count(0)
+    expect(page.locator("button.word:focus")).to_have_count(1)
+
+
+def test_percentages_below_each_other_have_one_decimal(visit) -> None:
+    page = visit(lang="ko", room="use", run="pretraining", text="the [MASK] runs here.")
+    page.wait_for_selector(".bars")
+    assert all(re.fullmatch(r"[<>]?\d+\.\d%", text) for text in page.locator(".bars td.number").all_inner_texts())
+
+
 def test_a_server_that_dies_loses_nothing_typed(visit) -> None:
     page = visit(room="use", run="translation", text="the dog", tolerate=["."])
     page.wait_for_selector("button.word")
@@ -128,6 +150,15 @@ def test_generation_appears(visit) -> None:
     page = visit(room="use", run="language_model", text="the cat sat", tolerate=["404"])
     page.click("button.main")
     expect(page.locator(".written")).to_contain_text("the cat sat")
+
+
+def test_a_file_whose_lines_are_no_texts_is_refused(visit, tmp_path) -> None:
+    page = visit(room="use", run="classification")
+    (tmp_path / "in.po").write_text('msgid "the sun"\nmsgstr ""\n', "utf-8")
+    page.click(".files summary")
+    page.set_input_files("input[type=file]", tmp_path / "in.po")
+    expect(page.locator(".files .note.error")).to_contain_text("in.po --out")
+    assert page.locator(".files button").count() == 0
 
 
 def test_a_file_comes_back_line_by_line(visit, tmp_path) -> None:

@@ -73,4 +73,21 @@ def test_what_is_installed_from_it_serves_the_page(wheel, jumok, runs, tmp_path,
     assert served.stop() == 0
 
 
+def test_recipes_of_an_installed_package_are_used_by_name(wheel, tmp_path):
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "installed")
+    (tmp_path / "here").mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed")}
+
+    def said(*arguments: str) -> str:
+        command = [sys.executable, "-m", "jumok", *arguments]
+        done = subprocess.run(command, env=environment, cwd=tmp_path / "here", capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    listed = {one["name"]: one for one in json.loads(said("recipes", "--json"))["recipes"]}
+    assert listed["toy/lstm"]["path"] == str(tmp_path / "installed/jumok/recipes/toy/lstm.toml")
+    assert json.loads(said("show", "toy/lstm", "--json"))["recipe"]["model"]["cell"] == "lstm"
+
+
 PAGE = ROOT / "src/jumok/serve/page"

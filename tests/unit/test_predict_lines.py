@@ -170,7 +170,7 @@ def test_outputs_in_json_are_printed_before_the_next_are_computed(
             return super().answer(*given)
 
     monkeypatch.setattr("jumok.predictor.load", lambda *runs, **_: Watching())
-    monkeypatch.setattr("jumok.cli.predict.AT_ONCE", 2)
+    monkeypatch.setattr("jumok.cli.inputs.AT_ONCE", 2)
     assert predict(*"abcdef", options=["--json"]).exit_code == 0
     assert len({*printed}) == len(printed) == 3
 

@@ -15,7 +15,22 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from jumok.cli import attention, chat, compare, demo, doctor, evaluate, exchange, new, predict, serve, show, train
+from jumok.cli import (
+    attention,
+    chat,
+    compare,
+    demo,
+    doctor,
+    evaluate,
+    exchange,
+    finish,
+    new,
+    predict,
+    recipes,
+    serve,
+    show,
+    train,
+)
 from jumok.cli.arguments import talk
 from jumok.errors import JumokError
 from jumok.version import __version__
@@ -42,7 +57,6 @@ app = typer.Typer(
     help="From raw text to a working, inspectable sequence model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -75,12 +89,14 @@ def root(
 
 app.command()(new.new)
 app.command()(train.train)
+app.command()(finish.finish)
 app.command()(evaluate.evaluate)
 app.command()(predict.predict)
 app.command()(attention.attention)
 app.command()(chat.chat)
 app.command()(compare.compare)
 app.command()(show.show)
+app.command()(recipes.recipes)
 app.command()(doctor.doctor)
 app.command("import")(exchange.import_model)
 app.command("export")(exchange.export_model)

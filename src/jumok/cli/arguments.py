@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 from rich.console import Console
 
+from jumok.cli import completion
 from jumok.errors import CheckpointError, DataError, InputError
 
 if TYPE_CHECKING:
@@ -17,15 +18,18 @@ if TYPE_CHECKING:
 talk = Console(stderr=True, highlight=False, soft_wrap=True, markup=False)
 
 Overrides = Annotated[
-    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe.")
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override a key of the recipe; KEY= unsets it.")
 ]
 Asked = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key of \\[decode], or an option of the task."),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")]
-RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Ensemble = Annotated[list[Path] | None, typer.Option("--with", metavar="RUN", help="More runs to ensemble with.")]
+RunArgument = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.", autocompletion=completion.runs)]
+Ensemble = Annotated[
+    list[Path] | None,
+    typer.Option("--with", metavar="RUN", help="More runs to ensemble with.", autocompletion=completion.runs),
+]
 MaxCharacters = Annotated[
     int | None,
     typer.Option(
@@ -50,9 +54,13 @@ def print_json(value: Any) -> None:
 
 def options(overrides: list[str] | None) -> dict[str, Any]:
     """Parse prediction options like `beam=8` or `decode.beam=8`; the predictor checks names and values."""
-    from jumok.toml import key_and_value
+    from jumok.toml import UNSET, key_and_value
 
-    return {key.removeprefix("decode."): value for key, value in map(key_and_value, overrides or [])}
+    given = [key_and_value(override) for override in overrides or []]
+    if unset := next((key for key, value in given if value is UNSET), None):
+        what, hint = f"{unset} has no value", f"leave it out, or write --set {unset}=VALUE"
+        raise InputError(what, where=f"--set {unset}=", hint=hint, code="input.options")
+    return {key.removeprefix("decode."): value for key, value in given}
 
 
 def run_recipe(run: Path) -> "Recipe":

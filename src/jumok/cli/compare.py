@@ -8,13 +8,18 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from jumok.cli import completion
 from jumok.cli.arguments import AsJson, Asked, OtherData, options, print_json, splits, talk
 from jumok.errors import InputError
 
 
 def compare(
-    first: Annotated[Path, typer.Argument(metavar="RUN", help="The run to compare with.")],
-    second: Annotated[Path, typer.Argument(metavar="RUN", help="The run that may be better.")],
+    first: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The run to compare with.", autocompletion=completion.runs)
+    ],
+    second: Annotated[
+        Path, typer.Argument(metavar="RUN", help="The run that may be better.", autocompletion=completion.runs)
+    ],
     data: OtherData = None,
     overrides: Asked = None,
     as_json: AsJson = False,

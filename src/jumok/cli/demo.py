@@ -52,10 +52,10 @@ def demo(
 def _train(out: Path) -> None:
     from jumok.cli.report import print_samples, print_scores
     from jumok.predictor import load
-    from jumok.recipe import shipped_recipe
+    from jumok.shipped import shipped_recipe
     from jumok.train.folder import RunFolder
 
-    train_into(shipped_recipe("quickstart.toml"), out)
+    train_into(shipped_recipe("quickstart"), out)
     console = Console(soft_wrap=True)
     for split, result in RunFolder(out).results().items():
         print_scores(console, split, result)

@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
+from jumok.cli import completion
 from jumok.cli.arguments import AsJson, Overrides, print_json, splits, stored_beside, talk
 from jumok.errors import InputError
+from jumok.shipped import find_recipe, shipped_names
 
 if TYPE_CHECKING:
     from jumok.doctor import Finding
 
 
 def doctor(
-    what: Annotated[list[Path], typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to check.")],
+    what: Annotated[
+        list[Path],
+        typer.Argument(metavar="RECIPE|RUN|FILE...", help="What to check.", autocompletion=completion.recipes_and_runs),
+    ],
     source: Annotated[str | None, typer.Option(help="Language of the source, or of the only text, for files.")] = None,
     target: Annotated[str | None, typer.Option(help="Language of the target, for files.")] = None,
     columns: Annotated[
@@ -29,6 +34,8 @@ def doctor(
     from jumok.cli.report import print_findings
     from jumok.doctor import examine_data, refuse_a_mixture
 
+    if len(what) == 1 and what[0].as_posix() in shipped_names():
+        what = [find_recipe(what[0])]
     refuse_a_mixture(what, told=bool(source or target or columns), overridden=bool(overrides))
     if what[0].is_dir():
         findings = _examined_run(what[0], quiet=as_json)

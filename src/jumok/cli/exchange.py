@@ -7,7 +7,9 @@ import typer
 
 from jumok.cli.arguments import RunArgument
 
-OtherFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, GPT-2 or Marian.")]
+OtherFolder = Annotated[
+    Path, typer.Argument(metavar="DIR", help="A Hugging Face folder: BERT, RoBERTa, ELECTRA, GPT-2 …")
+]
 OtherLayout = Annotated[Literal["huggingface", "ctranslate2"], typer.Option("--to", help="Target format.")]
 NewFolder = Annotated[Path, typer.Argument(metavar="DIR", help="A new folder.")]
 

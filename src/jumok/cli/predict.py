@@ -1,28 +1,22 @@
-"""jumok predict: a line in, a line out; or a file in the format of the training data in, a file of that format out."""
+"""jumok predict: a line in, a line out; or a file in, and the same file out with the answers in it."""
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
-from io import BufferedReader
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, run_data, talk
+from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, talk
 from jumok.cli.engine import ensure_engine
-from jumok.errors import DataError, InputError
+from jumok.cli.inputs import data_for, input_batches
+from jumok.errors import InputError
 
 if TYPE_CHECKING:
     from jumok.tasks.protocol import Predictor
 
-AT_ONCE = 512
-"""examples per call of the predictor"""
-CHARACTERS_AT_ONCE = 1 << 20
-"""and characters, so that memory does not depend on the number of long texts"""
 Answered = tuple[Any, Any]
 """an example as given, and its output"""
 
@@ -47,8 +41,11 @@ def predict(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Write the examples with their answers; the file name sets the format."),
+        typer.Option(metavar="FILE", help="Write the file with the answers in it; run again to resume."),
     ] = None,
+    again: Annotated[
+        bool, typer.Option("--all", help="PO and TMX with --out: also replace the translations that are there.")
+    ] = False,
     max_characters: MaxCharacters = None,
     engine: Engine = None,
     overrides: Asked = None,
@@ -60,7 +57,7 @@ def predict(
     """
     from jumok.cli.pictures import drawn_in_the_end
     from jumok.cli.relations import relating
-    from jumok.cli.written import refuse_out
+    from jumok.cli.written import Writer, model_key, refuse_out
     from jumok.predictor import load
 
     if table and as_json:
@@ -78,18 +75,21 @@ def predict(
     predictor = load(run, *(ensemble or []), max_characters=max_characters, engine=engine)
     asked = options(overrides) | ({} if prefix is None else {"prefix": prefix})
     predictor.wanted(asked)  # reject wrong options before reading anything
-    batches = input_batches(file, run)
+    data = data_for(predictor, run)
+    answer = answering(predictor, asked)
     if out is not None:
-        if _write(predictor, run, list(chain.from_iterable(batches)), asked, out):
+        more = {"characters": max_characters, "engine": type(predictor.engine).__name__, "all": again}
+        key = model_key([run, *(ensemble or [])], asked | more)
+        if Writer(predictor, data, answer, key, again).write(file, out, str(run)):
             raise typer.Exit(2)
         return
+    batches = input_batches(file, data, predictor.kind)
     if stream:
         beside = {"--json": as_json, "--prefix": prefix, "--table": table, "--picture": picture}
         if _stream(predictor, batches, asked, beside=beside):
             raise typer.Exit(2)
         return
-    answer = relating(predictor, entities, types) if entities or types else partial(predictor.predict, **asked)
-    answers = _answers(answer, batches)
+    answers = _answers(relating(predictor, entities, types) if entities or types else answer, batches)
     if picture is not None:
         answers = drawn_in_the_end(predictor, answers, picture)
     failed = _print(predictor, run, answers, table=table, as_json=as_json)
@@ -97,69 +97,16 @@ def predict(
         raise typer.Exit(2)
 
 
-def input_batches(file: Path | None, run: Path | None = None) -> Iterator[list[Any]]:
-    """Yield examples of a file, or lines of stdin as they arrive, so that each is answered before the next.
+def answering(predictor: "Predictor[Any, Any]", asked: dict[str, Any]) -> Callable[..., list[Any]]:
+    """The outputs for examples; texts out of documents are translated sentence by sentence."""
+    from jumok.engines import nobody
+    from jumok.tasks.translation.predictor import Translator
 
-    What cannot be read is a Failure in its place.
-    """
-    from jumok.text.lines import decoded, numbered_lines, split_lines
+    if isinstance(predictor, Translator):
+        from jumok.tasks.translation.documents import predict as translate
 
-    wrong: list[DataError] = []
-    if file is not None:
-        found = _as_trained(file, run, wrong)
-        lines = _lines(numbered_lines(file, wrong=wrong.append), f"{file}:")
-        yield from _batches(lines if found is None else found, wrong)
-        return
-    stdin, first = cast(BufferedReader, sys.stdin.buffer), 1
-    for arrived in split_lines(iter(lambda: stdin.read1(1 << 16), b"")):
-        numbered = decoded(arrived, "stdin", first=first, wrong=wrong.append)
-        yield from _batches(_lines(numbered, "line "), wrong)
-        first += len(arrived)
-
-
-class Line(str):
-    """An input line that knows its location."""
-
-    where: str
-
-
-def _lines(numbered: Iterable[tuple[int, str]], source: str) -> Iterator[Line]:
-    for number, text in numbered:
-        line = Line(text)
-        line.where = f"{source}{number}"
-        yield line
-
-
-def _as_trained(file: Path, run: Path | None, wrong: list[DataError]) -> Iterator[Any] | None:
-    """The examples of a file in the training format; None if it is in another."""
-    if run is None or (data := run_data(run)) is None:
-        return None
-    found: Iterator[Any] | None = data.read_unlabelled(file, wrong=wrong.append)
-    return found
-
-
-def _batches(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[list[Any]]:
-    """Lists of at most `AT_ONCE` examples, and of fewer if they are long: no more than `CHARACTERS_AT_ONCE` and one."""
-    from jumok.data.shards import in_chunks
-    from jumok.examples.length import characters
-
-    share = CHARACTERS_AT_ONCE // AT_ONCE
-    return in_chunks(_with_failures(examples, wrong), AT_ONCE, weight=lambda one: 1 + characters(one) // share)
-
-
-def _with_failures(examples: Iterable[Any], wrong: list[DataError]) -> Iterator[Any]:
-    """Yield examples and, in their places, failures for the errors that reading appends to `wrong`."""
-    from jumok.tasks.protocol import Failure
-
-    def failed() -> list[Failure]:
-        failures = [Failure.of(error) for error in wrong]
-        wrong.clear()
-        return failures
-
-    for example in examples:
-        yield from failed()
-        yield example
-    yield from failed()
+        return lambda examples, done=nobody: translate(predictor, examples, done=done, **asked)
+    return lambda examples, done=nobody: predictor.predict(examples, done=done, **asked)
 
 
 def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]]) -> Iterator[Answered]:
@@ -169,16 +116,6 @@ def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[An
     for examples in batches:
         outputs = iter(answer([example for example in examples if not isinstance(example, Failure)]))
         yield from ((example, example if isinstance(example, Failure) else next(outputs)) for example in examples)
-
-
-def _write(predictor: "Predictor[Any, Any]", run: Path, examples: list[Any], asked: dict[str, Any], out: Path) -> int:
-    """Write the answered examples to a file; return the number of failures."""
-    from jumok.cli.written import write_answers
-
-    def answers(done: Callable[[int], None]) -> Iterator[Answered]:
-        return _answers(partial(predictor.predict, done=done, **asked), _batches(examples, []))
-
-    return write_answers(predictor, run, examples, answers, out)
 
 
 def _print(
@@ -251,7 +188,9 @@ def _stream(
             if isinstance(line, Failure):
                 raise line.error()
             bits = write(line, **asked)
-            said = line + next(bits, "").replace("\n", " ")  # raise any error before writing anything
+            said = getattr(line, "text", line) + next(bits, "").replace(
+                "\n", " "
+            )  # raise any error before writing anything
         except InputError as error:
             failed += 1
             talk.print(f"error: {error}")

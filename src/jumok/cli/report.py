@@ -182,7 +182,8 @@ class TrainingReport:
             self.console.print(f"saved at step {finished.step}; run the same command to resume")
             return
         reason = "stopped early, out of patience" if finished.reason == "patience" else "done"
-        self.console.print(f"{reason}: the model is in {self.out / 'model'}, its scores in {self.out / 'scores.json'}")
+        scores = f", its scores in {self.out / 'scores.json'}" if (self.out / "scores.json").exists() else ""
+        self.console.print(f"{reason}: the model is in {self.out / 'model'}{scores}")
 
 
 def _brief(seconds: float) -> str:

@@ -5,13 +5,17 @@ from typing import Annotated
 
 import typer
 
+from jumok.cli import completion
 from jumok.cli.arguments import talk
 from jumok.cli.engine import ensure_engine
 from jumok.errors import InputError
 
 
 def serve(
-    runs: Annotated[list[Path] | None, typer.Argument(metavar="RUN...", help="Runs to serve.")] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="RUN...", help="Runs to serve.", autocompletion=completion.runs),
+    ] = None,
     folder: Annotated[
         Path | None, typer.Option("--runs", metavar="DIR", help="Serve every run in this folder, loaded on first use.")
     ] = None,

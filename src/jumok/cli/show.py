@@ -8,12 +8,20 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from jumok.cli import completion
 from jumok.cli.arguments import AsJson, Overrides, print_json, run_recipe
 from jumok.errors import InputError
 
 
 def show(
-    what: Annotated[Path, typer.Argument(metavar="RECIPE|RUN", help="A recipe or a run folder.")],
+    what: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RECIPE|RUN",
+            help="A recipe, by its file or its name, or a run folder.",
+            autocompletion=completion.recipes_and_runs,
+        ),
+    ],
     overrides: Overrides = None,
     with_recipe: Annotated[bool, typer.Option("--recipe", help="Print the effective recipe, too.")] = False,
     as_json: AsJson = False,

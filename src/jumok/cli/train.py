@@ -1,7 +1,7 @@
 """jumok train: events to the terminal, signals to the training loop."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -9,13 +9,24 @@ from typing import Annotated
 
 import typer
 
+from jumok.cli import completion
 from jumok.cli.arguments import Overrides, talk
 from jumok.cli.new import MINUTES, From, is_data, recipe_of_data
 from jumok.errors import InputError
+from jumok.shipped import find_recipe
+
+RECIPE_OR_DATA = "A recipe (a TOML file, or a name that `jumok recipes` lists), or data files."
 
 
 def train(
-    what: Annotated[list[Path], typer.Argument(metavar="RECIPE|FILE...", help="A recipe (TOML), or data files.")],
+    what: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="RECIPE|FILE...",
+            help="A recipe (TOML, or a name that `jumok recipes` lists), or data files.",
+            autocompletion=completion.recipes,
+        ),
+    ],
     out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE, or runs/DATA.")] = None,
     minutes: Annotated[
         float | None, typer.Option(min=0.05, metavar="N", help="For data: minutes that training may take; default: 30.")
@@ -33,7 +44,8 @@ def train(
         hint = "use --set train.minutes=N, or --set init=FOLDER"
         raise InputError("--minutes and --from are for data", where=what[0], hint=hint, code="input.options")
     else:
-        recipe, out = what[0], out or Path("runs") / run_name(what[0])
+        recipe = find_recipe(what[0])
+        out = out or Path("runs") / run_name(recipe)
     train_into(recipe, out, overrides)
 
 
@@ -58,8 +70,13 @@ def train_into(recipe: Path, out: Path, overrides: list[str] | None = None) -> N
                 last = event
     if isinstance(last, Finished):
         if last.reason == "interrupted":
-            raise typer.Exit(128 + (asked[0] if asked else signal.SIGTERM))
+            raise typer.Exit(exit_code(asked))
         print_short_scores(talk, out)
+
+
+def exit_code(asked: Sequence[int]) -> int:
+    """That of a process which these signals asked to stop."""
+    return 128 + (asked[0] if asked else signal.SIGTERM)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from jumok.data.masking import Masking, pack
-from jumok.data.passages import FRAME, Pairs, Passages
+from jumok.data.passages import Pairs, Passages
 from jumok.errors import DataError
 from jumok.text.tokenizer import Tokenizer
 
@@ -126,7 +126,8 @@ class Reader:
     def _text(self, i: int, epoch: int) -> _Text:
         pair = self.pairs.make(i, epoch=epoch)
         ids = np.array(self.tokenizer.frame(pair.a, pair.b))
-        segments = (np.arange(len(ids)) >= len(pair.a) + FRAME).astype(np.int64)
+        second = np.arange(len(ids)) >= self.tokenizer.second_at(len(pair.a))
+        segments = second.astype(np.int64) * self.tokenizer.second_segment
         rng = np.random.Generator(np.random.PCG64([self.pairs.seed, epoch, i, 1]))
         hidden, masked = self.masking.hide(ids, rng=rng)
         return _Text(hidden, segments, masked, ids[masked], pair.follows)

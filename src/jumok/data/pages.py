@@ -46,10 +46,10 @@ class OnPage:
 
 
 def make_page(rows: Sequence[Sequence[int]], tokenizer: Tokenizer) -> Page:
-    """Make a page of rows from `Tokenizer.frame`; tokens after the end of the first text form the second segment."""
+    """Make a page of rows from `Tokenizer.frame`; tokens after the end of the first text are of `second_segment`."""
     ids = pad(rows, tokenizer.pad_id)
     ends = (ids == tokenizer.end_id).long()
-    return Page(ids, (ends.cumsum(dim=1) - ends).clamp(max=1), ids != tokenizer.pad_id)
+    return Page(ids, (ends.cumsum(dim=1) - ends).clamp(max=tokenizer.second_segment), ids != tokenizer.pad_id)
 
 
 def pages(

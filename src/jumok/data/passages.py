@@ -53,7 +53,7 @@ def encode_documents(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """Yield the passages of the documents, and count the input in `facts`."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0, "passages": 0, "alone": 0, "pieces": 0, "words": 0}
-    for found in passages(_encoded(corpus, tokenizer, facts), max_len - FRAME_OF_PAIR):
+    for found in passages(_encoded(corpus, tokenizer, facts), max_len - len(tokenizer.frame([], []))):
         facts["passages"] += 1
         facts["alone"] += len(found[1]) == 1
         facts["pieces"] += len(found[0])
@@ -116,7 +116,7 @@ class Passages:
 def read_passages(sentences: Iterable[Sentence], tokenizer: Tokenizer, max_len: int) -> Passages:
     """Read the passages of documents into memory."""
     facts: dict[str, Any] = {"read": 0, "empty": 0, "words": 0, "documents": 0}
-    return Passages.of(passages(_encoded(sentences, tokenizer, facts), max_len - FRAME_OF_PAIR))
+    return Passages.of(passages(_encoded(sentences, tokenizer, facts), max_len - len(tokenizer.frame([], []))))
 
 
 def _field(rows: Sequence[Sequence[int]]) -> Field:

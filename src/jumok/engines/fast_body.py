@@ -34,7 +34,7 @@ class FastBert:
         for i, states in enumerate(self._body.states(rows, done=done, between=between)):
             match self._built.asks:
                 case "text":
-                    logits = heads.of_text(self._tensors, states)
+                    logits = heads.of_text(self._tensors, states, pooling=self._built.pooling)
                 case "entities":
                     logits = heads.of_entities(self._tensors, states, *entities[i])[None]
                 case _:
@@ -61,4 +61,4 @@ class FastBert:
 
     def follows(self, rows: Rows, between: Done) -> Array:
         firsts = np.stack([states[0] for states in self._body.states(rows, between=between)])
-        return heads.softmax(heads.of_next_sentence(self._tensors, firsts))[:, 0]
+        return heads.softmax(heads.of_next_sentence(self._tensors, firsts, pooling=self._built.pooling))[:, 0]

@@ -18,8 +18,8 @@ from jumok.text.tokenizer import Tokenizers
 FORMAT = 1
 SETTINGS = "engine.json"
 BODY, HEADS = "body.onnx", "heads.safetensors"
-LIBRARIES = {"transformer": "ctranslate2", "gpt": "ctranslate2", "bert": "onnxruntime"}
-"""what runs each kind of model"""
+LIBRARIES = {"transformer": "ctranslate2", "gpt": "ctranslate2", "bert": "onnxruntime", "seq2seq": "torch"}
+"""what runs each kind of model; torch, with weights rounded to int8"""
 Compute = Literal["float32", "int8"]
 
 
@@ -56,6 +56,7 @@ class Built:
     asks: str = ""
     activation: str = ""
     norm_eps: float = 0.0
+    pooling: str = "tanh"
     """of BERT's head"""
     compute: Compute = "float32"
     shortlist: int = 0

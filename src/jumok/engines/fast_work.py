@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from platform import processor
+from platform import machine, processor
 from typing import TypeVar
 
 from jumok.decode.options import damaged
@@ -93,3 +93,14 @@ def finite(log_probs: Sequence[float]) -> Sequence[float]:
     if not all(map(isfinite, log_probs)):
         raise damaged()
     return log_probs
+
+
+def saturates() -> bool:
+    """Whether products of bytes are added up in 16 bits, which overflow: x86 processors without VNNI."""
+    if machine().lower() not in ("x86_64", "amd64", "i686", "x86"):
+        return False
+    try:
+        flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
+    except OSError:
+        return True
+    return "avx512_vnni" not in flags and "avx_vnni" not in flags

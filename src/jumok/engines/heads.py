@@ -21,9 +21,9 @@ FAR = 6
 """erf is 1 from here on, to the last digit of a float64"""
 
 
-def of_text(t: Tensors, first: Floats) -> Floats:
+def of_text(t: Tensors, first: Floats, *, pooling: str = "tanh") -> Floats:
     """BertClassifier: logits [N, L] from the states of `[CLS]` [N, D]."""
-    return _linear(t, "output", _pool(t, first))
+    return _linear(t, "output", _pool(t, first, pooling))
 
 
 def of_pieces(t: Tensors, states: Floats) -> Floats:
@@ -48,9 +48,9 @@ def of_masked(t: Tensors, states: Floats, *, activation: str, norm_eps: float) -
     return logits
 
 
-def of_next_sentence(t: Tensors, first: Floats) -> Floats:
+def of_next_sentence(t: Tensors, first: Floats, *, pooling: str = "tanh") -> Floats:
     """BertPretraining.follows: logits [N, 2] from the states of `[CLS]`: B follows A (0), or does not (1)."""
-    return _linear(t, "next_sentence", _pool(t, first))
+    return _linear(t, "next_sentence", _pool(t, first, pooling))
 
 
 def softmax(x: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -64,9 +64,9 @@ def _linear(t: Tensors, name: str, x: Floats) -> Floats:
     return y
 
 
-def _pool(t: Tensors, first: Floats) -> Floats:
-    pooled: Floats = np.tanh(_linear(t, "bert.pooler", first))
-    return pooled
+def _pool(t: Tensors, first: Floats, pooling: str) -> Floats:
+    pooled = _linear(t, "bert.pooler", first)
+    return np.tanh(pooled) if pooling == "tanh" else activate(pooled, pooling)
 
 
 # activations

@@ -308,8 +308,9 @@ class TorchInside:
         body = model if isinstance(model, Bert | Gpt) else getattr(model, "bert", None)
         if body is None:
             return None
-        table = body.positions.embedding if isinstance(body, Gpt) else body.positions
-        return "learned", _array(table.weight[:n])
+        if isinstance(body, Gpt):
+            return "learned", _array(body.positions.embedding.weight[:n])
+        return "learned", _array(body.positions.weight[body.config.first_position :][:n])
 
 
 def _layers(stack: Stack, name: str) -> list[MultiHeadAttention]:

@@ -1,7 +1,6 @@
 """The graph of a BERT body for ONNX Runtime, written operator by operator; `jumok.engines.onnx` runs it."""
 
 import json
-import platform
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +9,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
+
+from jumok.engines.fast_work import saturates
 
 if TYPE_CHECKING:
     from jumok.hub.folder import ModelFolder
@@ -53,21 +54,10 @@ def write_graph(
         "first_only": first_only,
         "longest": c.max_len,
         "d_model": c.d_model,
-        "n_segments": min(c.n_segments, 2),
+        "n_segments": max(min(c.n_segments, 1 + model.tokenizers.source.second_segment), 1),
         "end_id": model.tokenizers.source.end_id,
     }
     onnx.save(graph.finish(x, facts), path)
-
-
-def saturates() -> bool:
-    """Whether products of bytes are added up in 16 bits, which overflow: x86 processors without VNNI."""
-    if platform.machine().lower() not in ("x86_64", "amd64", "i686", "x86"):
-        return False
-    try:
-        flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
-    except OSError:
-        return True
-    return "avx512_vnni" not in flags and "avx_vnni" not in flags
 
 
 @dataclass(slots=True)
@@ -100,15 +90,19 @@ class _Graph:
         return self.add("LayerNormalization", x, weight, bias, axis=-1, epsilon=self.c.norm_eps)[0]
 
     def embed(self) -> str:
-        tables = [self.tensor(f"{name}.weight") for name in ("embedding", "positions", "segments")]
+        positions = self.constant("positions.weight", self.tensors["positions.weight"][self.c.first_position :])
+        none = np.zeros((1, self.c.width), dtype=np.float32)
+        segments = self.constant("segments.weight", self.tensors.get("segments.weight", none))
+        tables = [self.tensor("embedding.weight"), positions, segments]
         norm = [self.tensor("norm.weight"), self.tensor("norm.bias")]
-        return self.add(
+        x = self.add(
             "EmbedLayerNormalization",
             *("ids", "segments", *tables, *norm),
             outputs=2,
             domain=CONTRIB,
             epsilon=self.c.norm_eps,
         )[0]
+        return x if self.c.width == self.c.d_model else self.affine(self.seen(x), "widen")
 
     def layer(self, x: str, i: int, *, first_only: bool) -> str:
         """A post-norm layer: x = LayerNorm(x + Sublayer(x)), twice."""

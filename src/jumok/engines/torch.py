@@ -355,13 +355,20 @@ def _directions(model: LanguageModel, read: Tensor, out: Tensor, real: Tensor) -
 
 
 def open_engine(
-    folders: Sequence[ModelFolder], heads: Sequence[Head], *, device: str, where: Sequence[Path]
+    folders: Sequence[ModelFolder],
+    heads: Sequence[Head],
+    *,
+    device: str,
+    where: Sequence[Path],
+    rounded: bool = False,
 ) -> TorchEngine:
-    """An engine for the models in these folders, each with its head."""
+    """An engine for the models in these folders, each with its head; `rounded`, a recurrent one has weights in int8."""
     models: list[Model] = []
     for folder, head, path in zip(folders, heads, where, strict=True):
         model = build_model(folder.config, head, **folder.tokenizers.sizes)
         load_tensors(model, folder.tensors, where=path)
+        if rounded and isinstance(model, Seq2Seq):
+            model.round_weights()
         models.append(model.eval().to(choose_device(device)))
     engine = TorchEngine(models, folders[0].tokenizers)
     engine.threads = Threads(None, torch.set_num_threads)

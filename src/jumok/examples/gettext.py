@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from jumok.errors import DataError
-from jumok.text.lines import max_line, opened, read_lines, undecodable
+from jumok.text.lines import max_line, numbered_whole_lines, opened, undecodable
 
 Message = tuple[str, str, str]
 """a text, its translation, and their location"""
@@ -16,13 +16,8 @@ Message = tuple[str, str, str]
 
 def read_po(path: Path) -> Iterator[Message]:
     """Yield the finished translations of a PO file: no header, nothing fuzzy, obsolete or empty."""
-    charset = "utf-8"
-    # The header may use a charset that it declares only at its end, so first read it as latin-1, which takes any byte.
-    header = next(_po_entries(path, "latin-1"), None)
-    if header and not any(header.texts("msgid")):
-        charset = _header_charset(header.texts("msgstr")[0], path)
-    for entry in _po_entries(path, charset):
-        if not entry.fuzzy:
+    for entry in po_entries(path, po_charset(path)):
+        if entry.fields and not entry.fuzzy:
             yield from _message_pairs(entry.texts("msgid"), entry.texts("msgstr"), f"{path}:{entry.line}")
 
 
@@ -31,23 +26,30 @@ def catalogue_language(path: Path) -> str:
     if path.name.lower().endswith(".mo"):
         header = next(_mo_entries(path), ("", "", ""))[1]
     else:
-        entry = next(_po_entries(path, "latin-1"), None)
+        entry = next(po_entries(path, "latin-1"), None)
         header = entry.texts("msgstr")[0] if entry and not any(entry.texts("msgid")) else ""
     declared = re.search(r"^language:[ \t]*([\w@.-]+)", header, re.IGNORECASE | re.MULTILINE)
     return declared[1] if declared else ""
+
+
+def po_charset(path: Path) -> str:
+    """The charset that the header of a PO file declares."""
+    # It may itself use the charset that it declares only at its end, so it is read as latin-1, which takes any byte.
+    header = next(po_entries(path, "latin-1"), None)
+    return _header_charset(header.texts("msgstr")[0], path) if header and header.is_header else "utf-8"
 
 
 def po_header(language: str) -> list[str]:
     """Lines of the header entry of a PO file."""
     said = [f"Language: {language}", "MIME-Version: 1.0", "Content-Type: text/plain; charset=UTF-8"]
     said.append("Content-Transfer-Encoding: 8bit")
-    return ['msgid ""', 'msgstr ""', *(f'"{_po_escaped(line)}\\n"' for line in said)]
+    return ['msgid ""', 'msgstr ""', *(f'"{po_escaped(line)}\\n"' for line in said)]
 
 
 def po_entry(source: str, target: str, context: str = "") -> list[str]:
     """Lines of a message, after an empty one; a context distinguishes it from others with the same source."""
-    named = [f'msgctxt "{_po_escaped(context)}"'] if context else []
-    return ["", *named, f'msgid "{_po_escaped(source)}"', f'msgstr "{_po_escaped(target)}"']
+    named = [f'msgctxt "{po_escaped(context)}"'] if context else []
+    return ["", *named, f'msgid "{po_escaped(source)}"', f'msgstr "{po_escaped(target)}"']
 
 
 def read_mo(path: Path) -> Iterator[Message]:
@@ -130,14 +132,24 @@ def _message_pairs(sources: Sequence[str], targets: Sequence[str], where: str) -
 
 
 @dataclass(slots=True)
-class _PoEntry:
-    fuzzy: bool
+class PoEntry:
+    """A message, or what comes after the last one, which has no fields."""
+
+    fuzzy: bool = False
     line: int = 0
+    """number of the line with its msgid"""
     size: int = 0
     fields: list[tuple[str, list[str]]] = field(default_factory=list)
+    """keywords, each with its strings"""
+    lines: list[tuple[str, int | None]] = field(default_factory=list)
+    """each line as it is in the file, and the field that it belongs to; comments are before their message"""
 
     def texts(self, prefix: str) -> list[str]:
         return ["".join(pieces) for name, pieces in self.fields if name.startswith(prefix)]
+
+    @property
+    def is_header(self) -> bool:
+        return bool(self.fields) and self.fields[0][0] == "msgid" and not any(self.texts("msgid"))
 
 
 _PO_LINE = re.compile(r'((?:msgctxt|msgid_plural|msgid|msgstr)(?:\[[0-8]\])?)?\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
@@ -154,10 +166,10 @@ _PO_NEXT: dict[str, tuple[str, ...]] = {
 }
 
 
-_PO_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+PO_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
-_PO_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{1,2})+)|\\(.)")
+PO_ESCAPE = re.compile(r"((?:\\[0-7]{1,3}|\\x[0-9A-Fa-f]{1,2})+)|\\(.)")
 
 
 _PO_CONTROL = dict(zip('abfnrtv"\\', '\a\b\f\n\r\t\v"\\', strict=True))
@@ -166,62 +178,73 @@ _PO_CONTROL = dict(zip('abfnrtv"\\', '\a\b\f\n\r\t\v"\\', strict=True))
 _PO_LETTERS = {character: letter for letter, character in _PO_CONTROL.items()}
 
 
-def _po_entries(path: Path, charset: str) -> Iterator[_PoEntry]:
+def po_entries(path: Path, charset: str) -> Iterator[PoEntry]:
     """Yield every entry that is not obsolete, including the header and fuzzy ones, when the next one begins."""
-    entry: _PoEntry | None = None
-    fuzzy = False
-    for number, line in enumerate(read_lines(path, charset=charset), start=1):
-        line = line.strip()
+    entry = PoEntry()
+    comments: list[tuple[str, int | None]] = []
+    fuzzy, number = False, 0
+    for number, whole in numbered_whole_lines(path, charset=charset):
+        line = whole.strip()
         if line.startswith("#~"):
             fuzzy = False  # the flag belonged to the obsolete entry
         elif line.startswith("#,"):
             fuzzy |= "fuzzy" in (flag.strip() for flag in line[2:].split(","))
         if not line or line.startswith("#"):
+            comments.append((whole, None))
             continue
-        parts = _PO_LINE.fullmatch(line)
-        if not parts:
-            raise DataError(
-                "not a line of a PO file",
-                where=f"{path}:{number}",
-                hint='write a keyword and a "quoted string"',
-                code="data.not_po",
-            )
-        name, strings = parts.groups()
-        last = entry.fields[-1][0] if entry else ""
-        if not (name in _PO_NEXT[last] if name else last):
-            raise DataError(
-                f"unexpected {name or 'string'} after {last or 'no keyword'}",
-                where=f"{path}:{number}",
-                hint=f"write {' or '.join(_PO_NEXT[last])}",
-                code="data.not_po",
-            )
-        if entry is None or name == "msgctxt" or (name == "msgid" and last != "msgctxt"):
-            if entry:
+        name, strings = _po_line(line, f"{path}:{number}")
+        last = entry.fields[-1][0] if entry.fields else ""
+        _require_order(name, last, f"{path}:{number}")
+        if not last or name == "msgctxt" or (name == "msgid" and last != "msgctxt"):
+            if last:
                 yield entry
-            entry, fuzzy = _PoEntry(fuzzy), False
+            entry, fuzzy = PoEntry(fuzzy), False
         if name:
             entry.fields.append((name, []))
         if name == "msgid":
             entry.line = number
+        entry.lines += [*comments, (whole, len(entry.fields) - 1)]
+        comments = []
         entry.size += len(line)
         if entry.size > max_line():
             what, hint = f"an entry of more than {max_line():,} characters", "split it, or set JUMOK_MAX_LINE"
             raise DataError(what, where=f"{path}:{number}", hint=hint, code="data.line_too_long")
-        for string in _PO_STRING.findall(strings):
-            entry.fields[-1][1].append(_po_unescaped(string, charset, f"{path}:{number}"))
-    if entry:
+        for string in PO_STRING.findall(strings):
+            entry.fields[-1][1].append(po_unescaped(string, charset, f"{path}:{number}"))
+    if entry.fields:
         if not entry.fields[-1][0].startswith("msgstr"):
             raise DataError(
                 "the last entry has no msgstr", where=f"{path}:{number}", hint="use the whole PO file", code="data.torn"
             )
         yield entry
+    if comments:
+        yield PoEntry(lines=comments)
 
 
-def _po_escaped(text: str) -> str:
+def _po_line(line: str, where: str) -> tuple[str | None, str]:
+    """The keyword of a line, if it has one, and its strings."""
+    parts = _PO_LINE.fullmatch(line)
+    if not parts:
+        hint = 'write a keyword and a "quoted string"'
+        raise DataError("not a line of a PO file", where=where, hint=hint, code="data.not_po")
+    return parts[1], parts[2]
+
+
+def _require_order(name: str | None, last: str, where: str) -> None:
+    if not (name in _PO_NEXT[last] if name else last):
+        raise DataError(
+            f"unexpected {name or 'string'} after {last or 'no keyword'}",
+            where=where,
+            hint=f"write {' or '.join(_PO_NEXT[last])}",
+            code="data.not_po",
+        )
+
+
+def po_escaped(text: str) -> str:
     return "".join(f"\\{_PO_LETTERS[character]}" if character in _PO_LETTERS else character for character in text)
 
 
-def _po_unescaped(string: str, charset: str, where: str) -> str:
+def po_unescaped(string: str, charset: str, where: str) -> str:
     def meaning(escape: re.Match[str]) -> str:
         if escape[2]:
             return _PO_CONTROL[escape[2]]
@@ -230,7 +253,7 @@ def _po_unescaped(string: str, charset: str, where: str) -> str:
         return bytes(int(code[1:], 16) if code[0] == "x" else int(code, 8) for code in codes).decode(charset)
 
     try:
-        return _PO_ESCAPE.sub(meaning, string)
+        return PO_ESCAPE.sub(meaning, string)
     except (KeyError, ValueError):
         raise DataError(
             f'invalid escape in "{string}"',

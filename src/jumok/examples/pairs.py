@@ -50,6 +50,14 @@ class Pair:
         return cls(source, found.text("target") if "target" in found else None, where)
 
 
+@dataclass(frozen=True, slots=True)
+class Excerpt(Pair):
+    """A text out of a document, with its sentences, lines and tags: it is translated sentence by sentence."""
+
+    form: Annotated[Literal["text", "tmx"], Field(exclude=True)] = "text"
+    """plain text, or a segment of a TMX file with its inline tags"""
+
+
 def read_parallel(source: Path, target: Path) -> Iterator[Pair]:
     """Read two files in which line n of one is the translation of line n of the other."""
     source_lines, target_lines = read_lines(source), read_lines(target)
@@ -271,8 +279,11 @@ class ParallelData(FileData):
             yield from self._part(pairs, split, lambda pair: pair.source)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Pair] | None:
-        """Texts to translate are plain lines, whatever the format of the training data."""
-        return None
+        """Take the texts to translate out of a file that has them in fields; None for plain lines."""
+        from jumok.examples.translatable import read_excerpts  # which reads the formats of pairs
+
+        column = self.columns[0] if self.columns else None
+        return read_excerpts(path, source=self.source, target=self.target, column=column, wrong=wrong)
 
     def write(self, path: Path, examples: Iterable[Pair], *, wrong: Wrong = refuse) -> None:
         """Write one file, or two line-aligned ones with a comma between their names: `a.en,a.ko`."""

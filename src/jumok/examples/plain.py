@@ -12,7 +12,7 @@ from jumok.examples import Split
 from jumok.examples.documents import DocumentFormat, Sentence, read_document_column, read_documents, write_documents
 from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import ListedData
-from jumok.examples.objects import as_object
+from jumok.examples.objects import as_object, read_objects
 from jumok.examples.tables import TABLES
 from jumok.text.lines import as_line, numbered_lines, write_lines
 from jumok.text.normalise import compose
@@ -46,6 +46,11 @@ def read_texts(path: Path, *, wrong: Wrong = refuse) -> Iterator[Text]:
     return (Text(line, None, f"{path}:{number}") for number, line in numbered_lines(path, wrong=wrong))
 
 
+def _objects(path: Path, wrong: Wrong) -> Iterator[Text]:
+    hint = 'write each line as an object with "text"'
+    return read_objects(path, lambda found: Text.parse(found.values, found.where), hint=hint, wrong=wrong)
+
+
 def write_plain(path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
     """Write plain text (.gz too), one text per line."""
 
@@ -77,8 +82,8 @@ class TextData(ListedData):
         return (Sentence(line.text, True, line.where) for line in self.read(split, seed=seed))
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on are plain lines."""
-        return None
+        """Texts to predict on are plain lines, or the objects of a JSONL file."""
+        return _objects(path, wrong) if suffix_of(path) == "jsonl" else None
 
     def write(self, path: Path, examples: Iterable[Text], *, wrong: Wrong = refuse) -> None:
         write_plain(path, examples, wrong=wrong)
@@ -123,8 +128,8 @@ class DocumentData(ListedData):
         return self._identity(split, self.kind, self.format, self.split_sentences, SENTENCE_RULES, *later)
 
     def read_unlabelled(self, path: Path, *, wrong: Wrong = refuse) -> Iterator[Text] | None:
-        """Texts to predict on are plain lines."""
-        return None
+        """Texts to predict on are plain lines, or the objects of a JSONL file."""
+        return _objects(path, wrong) if suffix_of(path) == "jsonl" else None
 
     def write(self, path: Path, examples: Iterable[Text | Sentence], *, wrong: Wrong = refuse) -> None:
         """Write texts as plain lines, or sentences as documents separated by blank lines."""

@@ -61,7 +61,7 @@ def rows_of(path: Path, *, wrong: Wrong = refuse) -> Iterator[Row]:
     many.
     """
     if suffix_of(path) == "csv":
-        return csv_rows(path, delimiter=_delimiter(path), wrong=wrong)
+        return csv_rows(path, delimiter=delimiter_of(path), wrong=wrong)
     return ((f"{path}:{n}", line.split("\t") if line else []) for n, line in numbered_lines(path, wrong=wrong))
 
 
@@ -87,7 +87,7 @@ def csv_rows(path: Path, *, delimiter: str = ",", hint: str = "", wrong: Wrong =
         raise DataError(f"not CSV: {error}", where=begun, hint=hint, code="data.not_csv") from error
 
 
-def _delimiter(path: Path) -> str:
+def delimiter_of(path: Path) -> str:
     """What separates the cells of a CSV: what gives most of its first rows the same number of cells, and many."""
     lines = [f"{line}\n" for _, line in islice(numbered_lines(path, wrong=lambda error: None), _LOOKED_AT)]
 

@@ -1,7 +1,7 @@
 """Read the translation units of a TMX file from its bytes, and write its lines."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
@@ -12,36 +12,23 @@ from jumok.version import __version__
 
 _MARKUP = {"bpt", "ept", "ph", "it", "ut"}
 _BEGINNING = 1 << 20  # bytes of a file that show its languages
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-class TmxUnits:
-    """Parses the bytes of a TMX file into (source, target, line of the unit).
+class TmxParser:
+    """Parses the bytes of a TMX file; refuses what declares or needs entities.
 
     Uses expat directly, because ElementTree's fast parser has no hook that sees a DTD before it is applied.
     """
 
-    def __init__(self, path: Path, source: str, target: str) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._wanted = [language.lower().replace("_", "-") for language in (source, target)]
-        self._language: str | None = None
-        self._line = 0
-        self._texts: dict[str, str] = {}
-        self._pieces: list[str] = []
-        self._size = 0
-        # For each open element from <seg> on: whether its text is translatable. Empty outside a <seg>.
-        self._translatable: list[bool] = []
-        self._pairs: list[tuple[str, str, int]] = []
         self._parser = expat.ParserCreate()
         self._parser.buffer_text = True
         self._parser.StartDoctypeDeclHandler = self._doctype
         self._parser.SkippedEntityHandler = self._unknown_entity
-        self._parser.StartElementHandler = self._start
-        self._parser.EndElementHandler = self._finish
-        self._parser.CharacterDataHandler = self._text
 
-    def feed(self, chunk: bytes, *, last: bool = False) -> list[tuple[str, str, int]]:
-        """Parse more bytes, and return the pairs that they complete."""
+    def parse(self, chunk: bytes, *, last: bool) -> None:
         try:
             self._parser.Parse(chunk, last)
         except expat.ExpatError as error:
@@ -52,8 +39,6 @@ class TmxUnits:
             raise self._wrong(
                 f"the encoding cannot be read: {error}", "convert the file to UTF-8", code="data.encoding"
             ) from error
-        pairs, self._pairs = self._pairs, []
-        return pairs
 
     def _wrong(self, what: str, hint: str, *, code: str) -> DataError:
         return DataError(what, where=f"{self._path}:{self._parser.CurrentLineNumber}", hint=hint, code=code)
@@ -67,16 +52,48 @@ class TmxUnits:
     def _unknown_entity(self, name: str, is_parameter: bool) -> None:
         raise self._wrong(f"unknown entity &{name};", "use the character, or its number: &#160;", code="data.entity")
 
+
+def fitting(tag: str, wanted: Sequence[str]) -> str | None:
+    """The wanted language that a language tag is one of. The longest wins: "pt" and "pt-br" can be two languages."""
+    tag = tag.lower().replace("_", "-")
+    return max((one for one in wanted if f"{tag}-".startswith(f"{one}-")), key=len, default=None)
+
+
+def language_codes(*languages: str) -> list[str]:
+    return [language.lower().replace("_", "-") for language in languages]
+
+
+class TmxUnits(TmxParser):
+    """The texts of a TMX file as (source, target, line of the unit)."""
+
+    def __init__(self, path: Path, source: str, target: str) -> None:
+        super().__init__(path)
+        self._wanted = language_codes(source, target)
+        self._language: str | None = None
+        self._line = 0
+        self._texts: dict[str, str] = {}
+        self._pieces: list[str] = []
+        self._size = 0
+        # For each open element from <seg> on: whether its text is translatable. Empty outside a <seg>.
+        self._translatable: list[bool] = []
+        self._pairs: list[tuple[str, str, int]] = []
+        self._parser.StartElementHandler = self._start
+        self._parser.EndElementHandler = self._finish
+        self._parser.CharacterDataHandler = self._text
+
+    def feed(self, chunk: bytes, *, last: bool = False) -> list[tuple[str, str, int]]:
+        """Parse more bytes, and return the pairs that they complete."""
+        self.parse(chunk, last=last)
+        pairs, self._pairs = self._pairs, []
+        return pairs
+
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         if self._translatable:
             self._translatable.append(name == "sub" or (self._translatable[-1] and name not in _MARKUP))
         elif name == "tu":
             self._texts, self._line = {}, self._parser.CurrentLineNumber
         elif name == "tuv":
-            tag = attributes.get("xml:lang", attributes.get("lang", "")).lower().replace("_", "-")
-            fitting = (wanted for wanted in self._wanted if f"{tag}-".startswith(f"{wanted}-"))
-            # The longest match wins, so that "pt" and "pt-br" can be two languages.
-            self._language = max(fitting, key=len, default=None)
+            self._language = fitting(attributes.get("xml:lang", attributes.get("lang", "")), self._wanted)
         elif name == "seg" and self._language:
             self._pieces, self._size, self._translatable = [], 0, [True]
 
@@ -115,7 +132,7 @@ def tmx_unit(texts: Iterable[tuple[str, str]], where: str) -> str:
     """Write a unit of (language code, text) pairs; a character that XML cannot hold is a DataError."""
     found = []
     for language, text in texts:
-        if wrong := _NOT_XML.search(text):
+        if wrong := NOT_XML.search(text):
             what = f"XML cannot hold U+{ord(wrong[0]):04X}, character {wrong.start()} of {text[:60]!r}"
             raise DataError(what, where=where, hint="remove it, or write a .tsv file", code="data.encoding")
         seg = escape(text, {"\r": "&#13;"})

@@ -1,6 +1,7 @@
 """Where a model folder is, and its JSON files, read strictly and never executed. Nothing here needs torch."""
 
 import json
+import re
 from collections.abc import Collection
 from dataclasses import fields
 from pathlib import Path
@@ -11,6 +12,8 @@ from jumok.errors import CheckpointError
 from jumok.files import MANIFEST, parse_json, refuse_links, verify_folder
 
 WEIGHTS, CONFIG = "model.safetensors", "config.json"
+OUTLINE = "outline"
+"""folder of a run: its model without weights, which its checkpoints share"""
 
 Theirs = TypeVar("Theirs")
 
@@ -48,6 +51,25 @@ def known_architecture(tree: dict[str, Any], known: Collection[str], silent: str
     return name
 
 
+def is_unfinished(path: Path) -> bool:
+    """Whether a run has no model yet, but checkpoints that can be used as one."""
+    if (path / "model").is_dir() or not (path / OUTLINE / CONFIG).is_file():
+        return False
+    return bool(checkpoint_steps(path))
+
+
+def checkpoint_steps(path: Path) -> list[int]:
+    """The steps at which a run was saved."""
+    matches = (re.fullmatch(r"step-(\d+)", found.name) for found in (path / "checkpoints").glob("step-*"))
+    return sorted(int(match[1]) for match in matches if match)
+
+
+def one_of(path: Path) -> str:
+    """A hint for a folder that is no run: it may hold the trainings of several seeds or folds."""
+    parts = sorted(found.parent for found in path.glob("*/recipe.json"))
+    return f"pass one of the runs in it, e.g. {parts[0]}" if parts else "pass a folder of `jumok train`"
+
+
 def model_folder(path: Path) -> Path:
     """The model folder of a run, or the folder itself, verified against its manifest."""
     refuse_links(path, ["model"])
@@ -57,7 +79,9 @@ def model_folder(path: Path) -> Path:
         raise CheckpointError(
             "the run has not finished: it has no model yet" if unfinished else "not a run or model folder",
             where=path,
-            hint="run its `jumok train` command again to resume" if unfinished else "pass a folder of `jumok train`",
+            hint=f"resume it with its `jumok train` command, or make its model now: jumok finish {path}"
+            if unfinished
+            else one_of(path),
             code="checkpoint.unfinished" if unfinished else "checkpoint.no_model",
         )
     refuse_links(folder)

@@ -1,11 +1,11 @@
 """RUN/model: one folder with everything that prediction needs, in the Hugging Face layout where one exists.
 
-Foreign folders of BERT, GPT-2 and Marian are read as if jumok had written them: missing facts are filled in, and
-anything jumok's models cannot express is rejected.
+Foreign folders of BERT, its successors, GPT-2 and Marian are read as if jumok had written them: missing facts are
+filled in, and anything jumok's models cannot express is rejected.
 """
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +16,8 @@ from torch import Tensor
 from jumok.config import read_config
 from jumok.decode.options import DecodeConfig
 from jumok.errors import CheckpointError, nearest
-from jumok.hub.bert import bert_obstacle, open_bert, to_bert
+from jumok.hub.bert import DISCRIMINATOR, bert_obstacle, open_bert, other_padding, to_bert
+from jumok.hub.families import SUCCESSORS
 from jumok.hub.files import CONFIG, WEIGHTS, read_json, write_json
 from jumok.hub.generation import decoding, generation_config
 from jumok.hub.gpt2 import gpt2_obstacle, open_gpt2, to_gpt2
@@ -30,12 +31,12 @@ from jumok.models.gpt import GptConfig
 from jumok.models.seq2seq import Seq2SeqConfig
 from jumok.models.transformer import TransformerConfig
 from jumok.text.tokenizer import Tokenizers
-from jumok.text.vocabulary import BERT
+from jumok.text.vocabulary import BERT, ROBERTA
 from jumok.version import __version__
 
 EMBEDDINGS = ("target_embedding.weight", "reader.embedding.weight", "bert.embedding.weight", "embedding.weight")
 OPENERS: dict[str, Callable[..., tuple[ModelConfig, dict[str, Tensor], dict[str, Any]]]] = {
-    "bert": open_bert,
+    **dict.fromkeys(SUCCESSORS, open_bert),
     "gpt2": open_gpt2,
     "marian": open_marian,
 }
@@ -53,6 +54,8 @@ class ModelFolder:
     tokenizers: Tokenizers
     facts: dict[str, Any]
     """the key "jumok" of config.json: task, languages, decoding, version"""
+    carried: dict[str, Tensor] = field(default_factory=dict)
+    """the head of ELECTRA's discriminator, which no task has: read to be written again"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +67,10 @@ def obstacle(model: ModelFolder, heads: Heads) -> str | None:
     """Why `transformers` could not open the model's folder; None if it can."""
     task, tokenizers = model.facts["task"]["kind"], model.tokenizers
     match model.config:
-        case BertConfig():
+        case BertConfig() as c:
             if model.facts.get("units", {}).get("capitals"):
                 return "its texts have marks of capitals, which the tokenizers of transformers do not produce"
-            return bert_obstacle(task, model.tensors, tokenizers.source, heads)
+            return bert_obstacle(task, model.tensors, c, tokenizers.source, heads)
         case GptConfig():
             return gpt2_obstacle(task, heads)
         case TransformerConfig() as c:
@@ -78,18 +81,32 @@ def obstacle(model: ModelFolder, heads: Heads) -> str | None:
 
 
 def write_model(folder: Path, model: ModelFolder, heads: Heads, *, card: str) -> None:
-    c, tokenizer = model.config, model.tokenizers.target
     config, tensors = _in_their_layout(model, heads)
-    config["jumok"] = {**model.facts, "model": asdict(c)}
+    config["jumok"] = {**model.facts, "model": asdict(model.config)}
     save_file(tensors, folder / WEIGHTS, metadata={"format": "pt"})
+    _write_around(folder, model, config)
+    (folder / CARD).write_text(card, "utf-8")
+
+
+def write_outline(folder: Path, model: ModelFolder) -> None:
+    """Write everything but the weights, in jumok's own layout: what the checkpoints of a run share."""
+    _write_around(folder, model, outline_config(model))
+
+
+def outline_config(model: ModelFolder) -> dict[str, Any]:
+    return {"model_type": f"jumok-{model.config.kind}", "jumok": {**model.facts, "model": asdict(model.config)}}
+
+
+def _write_around(folder: Path, model: ModelFolder, config: dict[str, Any]) -> None:
+    c, tokenizer = model.config, model.tokenizers.target
     write_json(folder / CONFIG, config)
     length = c.max_len if isinstance(c, TransformerConfig | BertConfig | GptConfig) else NO_LIMIT
     if "decode" in model.facts:
         translates = isinstance(c, TransformerConfig | Seq2SeqConfig)
         generation = generation_config(model.facts["decode"], tokenizer, max_length=length, translates=translates)
         write_json(folder / GENERATION, generation)
-    write_tokenizers(folder, model.tokenizers, max_length=length)
-    (folder / CARD).write_text(card, "utf-8")
+    segments = c.n_segments if isinstance(c, BertConfig) else 0
+    write_tokenizers(folder, model.tokenizers, max_length=length, segments=segments > 1)
 
 
 def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -98,12 +115,17 @@ def _in_their_layout(model: ModelFolder, heads: Heads) -> tuple[dict[str, Any], 
     if obstacle(model, heads) is None:
         match c:
             case BertConfig():
-                return to_bert(model.tensors, c, tokenizer, model.facts, heads)
+                return to_bert(model.tensors | model.carried, c, tokenizer, model.facts, heads)
             case GptConfig():
                 return to_gpt2(model.tensors, c, tokenizer)
             case TransformerConfig():
                 return marian_config(c, vocab_size=tokenizer.vocab_size), to_marian(model.tensors, c)
     return {"model_type": f"jumok-{c.kind}"}, dict(model.tensors)
+
+
+def read_outline(folder: Path, heads: Heads) -> ModelFolder:
+    facts = _own_facts({"jumok": None, **read_json(folder / CONFIG)}, folder, heads)
+    return ModelFolder(_own_config(facts, folder), {}, read_tokenizers(folder), facts)
 
 
 def read_model(folder: Path, heads: Heads) -> ModelFolder:
@@ -125,8 +147,10 @@ def read_model(folder: Path, heads: Heads) -> ModelFolder:
         assert c is not None
         facts = _made_up_facts(facts, c, tree, folder)
     tokenizers = read_tokenizers(folder)
-    _refuse_other_tokenizer(c, tensors, tokenizers, folder)
-    return ModelFolder(c, tensors, tokenizers, facts)
+    _refuse_other_tokenizer(c, kind, tensors, tokenizers, folder)
+    carried = {name: tensor for name, tensor in tensors.items() if name.startswith(DISCRIMINATOR)}
+    tensors = {name: tensor for name, tensor in tensors.items() if name not in carried}
+    return ModelFolder(c, tensors, tokenizers, facts, carried)
 
 
 def _own_facts(tree: dict[str, Any], folder: Path, heads: Heads) -> dict[str, Any]:
@@ -183,8 +207,10 @@ def _made_up_facts(facts: dict[str, Any], c: ModelConfig, tree: dict[str, Any], 
     return facts
 
 
-def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path) -> None:
-    """Reject a tokenizer that does not match the weights."""
+def _refuse_other_tokenizer(
+    c: ModelConfig, kind: str, tensors: dict[str, Tensor], tokenizers: Tokenizers, folder: Path
+) -> None:
+    """Reject a tokenizer that does not match the weights of a folder, or those that transformers would read so."""
     target = tokenizers.target
     embedding = next((name for name in EMBEDDINGS if name in tensors), None)
     if embedding is None:
@@ -195,8 +221,11 @@ def _refuse_other_tokenizer(c: ModelConfig, tensors: dict[str, Tensor], tokenize
         wrong = f"the tokenizer has {target.vocab_size} tokens, the model has embeddings for {rows}"
     elif ids := wrong_ids(target):
         wrong = f"the tokenizer's ids do not match the embeddings: {ids}"
-    elif isinstance(c, BertConfig) and target.layout is not BERT:
-        wrong = f"the tokenizer lacks BERT's special tokens: {', '.join(BERT.specials)}"
+    elif isinstance(c, BertConfig) and not target.layout.framed:
+        both = (", ".join(layout.specials) for layout in (BERT, ROBERTA))
+        wrong = f"the tokenizer lacks the special tokens of BERT and RoBERTa: {' or '.join(both)}"
+    elif isinstance(c, BertConfig) and kind in SUCCESSORS:
+        wrong = other_padding(c, target)
     elif isinstance(c, GptConfig) and target.start_id != rows - 1:
         # Like GPT-2, jumok's GPT starts from the last row of its embeddings, whatever the vocabulary.
         wrong = f"a text starts with token {target.start_id} ({target.layout.start}), which is not the last one"

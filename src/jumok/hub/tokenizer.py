@@ -10,14 +10,25 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers, processors
 from jumok.errors import CheckpointError
 from jumok.hub.files import read_json, write_json
 from jumok.text.tokenizer import Tokenizer, Tokenizers
-from jumok.text.vocabulary import BERT, GPT, WORDPIECE_PREFIX
+from jumok.text.vocabulary import BERT, GPT, ROBERTA, WORDPIECE_PREFIX
 
 JOINT, SOURCE, TARGET = "tokenizer.json", "source_tokenizer.json", "target_tokenizer.json"
 SETTINGS, WORDS = "tokenizer_config.json", "vocab.txt"
+_BERTS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "handle_chinese_chars",
+}
+FOLLOWED = {
+    **dict.fromkeys(("BertTokenizer", "ElectraTokenizer", "DistilBertTokenizer"), ("BertNormalizer", _BERTS)),
+    "RobertaTokenizer": ("ByteLevel", {"add_prefix_space": "add_prefix_space"}),
+}
+"""by class, the part of tokenizer.json that keys of tokenizer_config.json are about, and the keys' names there"""
 OTHERS = ("source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model", "vocab.json", "merges.txt")
 
 
-def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> None:
+def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int, segments: bool = False) -> None:
+    """Write the vocabularies, and for `transformers` whether its encoder reads segments."""
     target = found.target
     files = {JOINT: target} if found.source is target else {SOURCE: found.source, TARGET: target}
     for name, tokenizer in files.items():
@@ -27,14 +38,16 @@ def write_tokenizers(folder: Path, found: Tokenizers, *, max_length: int) -> Non
         (folder / WORDS).write_text("".join(f"{piece}\n" for piece in pieces), "utf-8")
     # This class uses tokenizer.json unchanged; BERT's own would rebuild the pipeline with its own defaults.
     settings = {"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": max_length}
-    write_json(folder / SETTINGS, settings | _special_tokens(target))
+    write_json(folder / SETTINGS, settings | _special_tokens(target, segments=segments))
 
 
-def _special_tokens(tokenizer: Tokenizer) -> dict[str, Any]:
+def _special_tokens(tokenizer: Tokenizer, *, segments: bool) -> dict[str, Any]:
     layout = tokenizer.layout
     found: dict[str, Any] = {"unk_token": layout.unknown, "pad_token": layout.padding}
-    if layout is BERT:
-        names = ["input_ids", "token_type_ids", "attention_mask"]
+    if layout.framed:
+        names = ["input_ids", *(["token_type_ids"] if segments else []), "attention_mask"]
+        if layout is ROBERTA:
+            found |= {"bos_token": layout.start, "eos_token": layout.end}
         # In BERT's input, [MASK] typed by a user is the special token.
         return found | {
             "cls_token": layout.start,
@@ -56,6 +69,7 @@ def _model(tokenizer: Tokenizer) -> dict[str, Any]:
 def read_tokenizers(folder: Path) -> Tokenizers:
     if (folder / JOINT).exists():
         joint = Tokenizer.load(folder / JOINT)
+        _refuse_contradiction(joint, folder)
     elif (folder / SOURCE).exists():
         return Tokenizers(Tokenizer.load(folder / SOURCE), Tokenizer.load(folder / TARGET))
     elif (folder / WORDS).exists():
@@ -69,6 +83,23 @@ def read_tokenizers(folder: Path) -> Tokenizers:
             code="checkpoint.no_vocabulary",
         )
     return Tokenizers(joint, joint)
+
+
+def _refuse_contradiction(tokenizer: Tokenizer, folder: Path) -> None:
+    """Some classes of transformers set up their pipeline by tokenizer_config.json, whatever tokenizer.json says."""
+    settings = read_json(folder / SETTINGS) if (folder / SETTINGS).exists() else {}
+    known = FOLLOWED.get(str(settings.get("tokenizer_class", "")).removesuffix("Fast"))
+    if known is None:
+        return
+    kind, names = known
+    pipeline = json.loads(tokenizer.to_json())
+    steps = [pipeline["normalizer"] or {}, pipeline["pre_tokenizer"] or {}]
+    step = next((step for step in steps if step.get("type") == kind), {})
+    for theirs, ours in names.items():
+        if isinstance(wanted := settings.get(theirs), bool) and step.get(ours, wanted) not in (wanted, None):
+            what = f"{theirs} is {str(wanted).lower()}, but {JOINT} says the opposite"
+            hint = "write both with transformers: AutoTokenizer.from_pretrained(folder).save_pretrained(folder)"
+            raise CheckpointError(what, where=folder / SETTINGS, hint=hint, code="checkpoint.pretokenizer")
 
 
 def wrong_ids(tokenizer: Tokenizer) -> str | None:

@@ -24,7 +24,7 @@ from jumok.nn.attention import (
     attend_locally,
 )
 from jumok.nn.dropout import Dropout
-from jumok.nn.linear import Linear, linear
+from jumok.nn.linear import Linear, Rounded, linear, round_weights
 from jumok.nn.recurrent import Cell, Recurrent, State
 from jumok.nn.sharing import Sharing
 
@@ -133,6 +133,7 @@ class Seq2Seq(nn.Module):
             raise ValueError('tie_embeddings = "all" needs one vocabulary for source and target')
         self.config = c
         self.start_id = target_vocab - 1
+        self.rounded: Rounded | None = None
         self.target_embedding = _embedding(target_vocab, c.d_embedding)
         self.source_embedding = self.target_embedding
         if c.tie_embeddings != "all":
@@ -210,7 +211,12 @@ class Seq2Seq(nn.Module):
         return self.target_embedding.weight[:-1] if self.output is None else self.output.weight
 
     def logits(self, hidden: Tensor) -> Tensor:
-        return linear(hidden, self.projection)
+        return linear(hidden, self.projection) if self.rounded is None else self.rounded.times(hidden)
+
+    def round_weights(self) -> None:
+        """Predict with weights in int8 from now on."""
+        round_weights(self)
+        self.rounded = Rounded.of(self.projection)
 
     def _decode(self, state: Seq2SeqState, target: Tensor, own: float) -> tuple[Tensor, Tensor | None]:
         c = self.config

@@ -2,8 +2,11 @@
 
 torch multiplies float32 matrices with MKL, which on AMD's CPUs does not use AVX-512; oneDNN, which torch has too, does,
 and is about twice as fast there and no slower elsewhere. Its kernels differ in rounding and have no gradient.
+
+Weights can also be rounded to int8, which is faster again where the processor multiplies bytes (VNNI), and not exact.
 """
 
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Literal
 
@@ -15,6 +18,9 @@ Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 
 ROWS, WORK = 8, 1 << 17
 """from so many rows, and multiplications, on; below, the call itself takes longer"""
+
+ROUNDED = 1 << 12
+"""weights of the smallest matrix that is worth rounding"""
 
 # What oneDNN applies to the product while it is in a register: name, constants, algorithm.
 _PLAIN: tuple[str, list[float], str] = ("none", [], "")
@@ -41,6 +47,34 @@ def activate(x: Tensor, activation: Activation) -> Tensor:
             return F.silu(x)
 
 
+@dataclass(frozen=True, slots=True)
+class Rounded:
+    """A matrix W [V, D] in int8, with a scale for each output.
+
+    Each row of the input gets a scale of its own, so that no row depends on those beside it.
+    """
+
+    bytes: Tensor
+    """[D, V]"""
+    scale: Tensor
+    """[V]"""
+
+    @classmethod
+    def of(cls, w: Tensor) -> "Rounded":
+        scale = w.detach().abs().amax(dim=1).clamp(min=1e-12) / 127
+        return cls((w.detach() / scale[:, None]).round().to(torch.int8).T.contiguous(), scale)
+
+    def times(self, x: Tensor, bias: Tensor | None = None) -> Tensor:
+        """About x W^T + b."""
+        rows = x.reshape(-1, x.shape[-1])
+        most = rows.abs().amax(dim=1, keepdim=True).clamp(min=1e-12)
+        product = torch._int_mm((rows * (127 / most)).round_().to(torch.int8), self.bytes)
+        out = product.float().mul_(self.scale).mul_(most / 127)
+        if bias is not None:
+            out += bias
+        return out.view(*x.shape[:-1], len(self.scale))
+
+
 def linear(x: Tensor, w: Tensor, bias: Tensor | None = None, activation: Activation | None = None) -> Tensor:
     """x W^T + b for x [..., D] and W [V, D], through an activation if there is one."""
     if _by_onednn(x, w):
@@ -54,8 +88,20 @@ def linear(x: Tensor, w: Tensor, bias: Tensor | None = None, activation: Activat
 class Linear(nn.Linear):
     """nn.Linear, by the faster kernel."""
 
+    rounded: Rounded | None = None
+    """used instead of the weights, if there is one"""
+
     def forward(self, input: Tensor) -> Tensor:
+        if self.rounded is not None:
+            return self.rounded.times(input, self.bias)
         return linear(input, self.weight, self.bias)
+
+
+def round_weights(model: nn.Module) -> None:
+    """Round the larger matrices of a model that only predicts from now on."""
+    for module in model.modules():
+        if isinstance(module, Linear) and module.weight.numel() >= ROUNDED:
+            module.rounded = Rounded.of(module.weight)
 
 
 def _by_onednn(x: Tensor, w: Tensor) -> bool:

@@ -29,8 +29,9 @@ END = "⏎"
 SHADES = ("white", "#6baed6", "#08306b")
 
 
-def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
-    """Draw a row for each target token and a column for each source token, darker for more attention."""
+def draw_alignment(alignment: Alignment, path: Path, *, title: str = "", rows: str = "output") -> "Figure":
+    """Draw a row for each target token and a column for each source token, darker for more attention; `rows` says what
+    the target tokens are."""
     source, target = ([_label(piece) for piece in pieces] for pieces in (alignment.source, alignment.target))
     with drawing(path, source + target) as figure:
         # Each cell has a fixed size in inches and labels lie outside, so labels never overlap, however many there are.
@@ -56,8 +57,8 @@ def draw_alignment(alignment: Alignment, path: Path) -> "Figure":
         for label in axes.get_xticklabels():
             if label.get_text() == END:  # readable only when upright
                 label.set(rotation=0, ha="center")
-        axes.set_xlabel("attended to", color="0.4", labelpad=8)
-        axes.set_ylabel("output", color="0.4")
+        axes.set_xlabel(f"attended to ({title})" if title else "attended to", color="0.4", labelpad=8)
+        axes.set_ylabel(rows, color="0.4")
         right, bottom = len(source) - 0.5, len(target) - 0.5
         axes.vlines([i - 0.5 for i in range(len(source) + 1)], -0.5, bottom, color="0.9", linewidth=0.6)
         axes.hlines([i - 0.5 for i in range(len(target) + 1)], -0.5, right, color="0.9", linewidth=0.6)

@@ -95,6 +95,7 @@ RUN = {
         "status": {"enum": ["running", "stopped", "died", "finished"]},
         "usable": {"type": "boolean"},
         "changed": {"type": "number"},
+        "checkpoint": ANY_OBJECT,
     },
 }
 RUNS = {"type": "object", "required": ["runs"], "properties": {"runs": {"type": "array", "items": RUN}}}

@@ -38,7 +38,6 @@ from jumok.tasks.protocol import Failure
 from jumok.tasks.tagging.predictor import TaggedText
 from jumok.tasks.translation.predictor import Translator
 from jumok.text.span import Span
-from jumok.text.vocabulary import WORDPIECE_PREFIX
 
 MOST = 100
 """labels, answers or words of one answer"""
@@ -220,7 +219,7 @@ async def fill_mask(asked: Asked) -> Response:
     found = await asked.outputs([Text(text) for text in texts], options)
     answers: list[Any] = []
     for text, output in zip(texts, found, strict=True):
-        masks = _masks(text, output, encoder.mask, wanted, most)
+        masks = _masks(text, output, encoder, wanted, most)
         answers.append(masks[0] if len(masks) == 1 else masks)
     return json_response(answers if asked.several else answers[0])
 
@@ -242,8 +241,9 @@ def _targets(given: Any, encoder: Encoder) -> set[int]:
     return {found[0] for found in ids}
 
 
-def _masks(text: str, output: Encoded, mask: str, wanted: set[int], most: int) -> list[list[dict[str, Any]]]:
+def _masks(text: str, output: Encoded, encoder: Encoder, wanted: set[int], most: int) -> list[list[dict[str, Any]]]:
     """For each mask its candidates, with the text in which they stand; other masks are left."""
+    mask = encoder.mask
     parts, found = text.split(mask), []
     for place, candidates in enumerate(output.candidates):
         before, after = mask.join(parts[: place + 1]), mask.join(parts[place + 1 :])
@@ -251,7 +251,7 @@ def _masks(text: str, output: Encoded, mask: str, wanted: set[int], most: int) -
         found.append(
             [
                 {
-                    "sequence": f"{before}{one.piece.removeprefix(WORDPIECE_PREFIX)}{after}",
+                    "sequence": f"{before}{encoder.tokenizer.written(one.id)}{after}",
                     "score": one.score,
                     "token": one.id,
                     "token_str": one.piece,

@@ -9,7 +9,6 @@ from contextlib import suppress
 from typing import Any
 from urllib.parse import parse_qs
 
-import numpy as np
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
@@ -18,8 +17,8 @@ from jumok.serve.app import Route, Server, json_response
 from jumok.serve.models import Served
 from jumok.serve.refusal import ErrorShape, Refusal
 from jumok.tasks.protocol import Failure
+from jumok.tasks.translation.documents import aligned
 from jumok.tasks.translation.predictor import Translation, Translator
-from jumok.tasks.translation.words import token_spans
 from jumok.text.language import Language
 from jumok.text.markup import Markup, read_html, read_lines
 from jumok.text.projection import Aligned
@@ -113,13 +112,7 @@ def _aligned(translator: Translator, source: str, output: Translation, rank: int
     """The best translation with its alignment, if there is one, or a runner-up; the last where there are too few."""
     if rank:
         return Aligned(([*output.alternatives[:rank]] or [output])[-1].text)
-    if output.alignment is None:
-        return Aligned(output.text)
-    tokenizers = translator.tokenizers.filled(source)
-    tokens = tokenizers.source.encode_with_offsets(source).offsets
-    written = token_spans(tokenizers.target, output.ids)
-    weights = np.asarray(output.alignment.weights)[: len(written), : len(tokens)]  # the end tokens left out
-    return Aligned(output.text, written, tokens, weights)
+    return aligned(translator, source, output)
 
 
 async def languages(server: Server, request: Request) -> Response:

@@ -14,9 +14,7 @@ from jumok.tasks.tagging.predictor import Tagger
 from jumok.tasks.targets import Classes
 from jumok.tasks.translation.predictor import Translation, Translator
 from jumok.text.tokenizer import Tokenizer
-from jumok.text.vocabulary import EOS_ID, SPACE, WORDPIECE_PREFIX
-
-BYTE_SPACE = ("Ġ", "Ċ")
+from jumok.text.vocabulary import BYTE_SPACE, EOS_ID, SPACE, WORDPIECE_PREFIX
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,8 +110,8 @@ def reading_of(predictor: Any, example: Any, output: str | Sequence[int] | None)
                 asked = Asked(labels.index(tags.tags[0]), position=places[0])
         case Encoder():
             read = predictor.parse(example)
-            pair = None if read.pair is None else predictor._with_masks(read.pair)
-            row, said = predictor.tokenizer.frame(predictor._with_masks(read.text), pair), ""
+            pair = None if read.pair is None else predictor.tokenizer.encode_masked(read.pair)
+            row, said = predictor.tokenizer.frame(predictor.tokenizer.encode_masked(read.text), pair), ""
             predictor._refuse_long(row, read.where)
         case _:
             what = f"looking inside a model for {predictor.kind} is not supported"

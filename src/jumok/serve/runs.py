@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from jumok.files import parse_json
+from jumok.hub.files import OUTLINE, checkpoint_steps, is_unfinished
 
 Status = Literal["running", "stopped", "died", "finished"]
 TAIL = 1 << 18
@@ -29,7 +30,21 @@ class Run:
 
     @property
     def usable(self) -> bool:
-        return (self.model / "config.json").is_file()
+        return (self.model / "config.json").is_file() or is_unfinished(self.path)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Of a run without a model: the checkpoint that is used as one, and its score on dev; empty of other runs."""
+        if not is_unfinished(self.path):
+            return {}
+        for last in reversed(checkpoint_steps(self.path)):
+            progress = _object(self.path / "checkpoints" / f"step-{last}" / "progress.json")
+            if not progress:
+                continue  # removed in the meantime, or damaged: whoever loads it says so
+            best, score = progress.get("best_step"), progress.get("best")
+            step = best if isinstance(best, int) else last
+            metric = (self.recipe().get("train") or {}).get("metric")
+            return {"step": step, "steps": self._config().get("steps"), "metric": metric, "score": score}
+        return {}
 
     @property
     def exists(self) -> bool:
@@ -38,8 +53,11 @@ class Run:
 
     def stamp(self) -> tuple[int, ...]:
         """Differs once another model stands in the folder."""
+        file = self.model / "config.json"
+        if checkpoint := self.checkpoint():
+            file = self.path / "checkpoints" / f"step-{checkpoint['step']}" / "progress.json"
         try:
-            found = (self.model / "config.json").stat()
+            found = file.stat()
         except OSError:
             return ()
         return found.st_dev, found.st_ino, found.st_mtime_ns
@@ -54,6 +72,8 @@ class Run:
         for key in ("source", "target", "language"):
             if isinstance(value := config.get(key) or data.get(key), str):
                 found[key] = value
+        if checkpoint := self.checkpoint():
+            found["checkpoint"] = checkpoint
         if description := recipe.get("description"):
             found["description"] = str(description)
         return found
@@ -68,7 +88,8 @@ class Run:
         return _object(self.path / "recipe.json")
 
     def _config(self) -> dict[str, Any]:
-        found = _object(self.model / "config.json").get("jumok")
+        file = self.path / OUTLINE if is_unfinished(self.path) else self.model
+        found = _object(file / "config.json").get("jumok")
         return found if isinstance(found, dict) else {}
 
     def status(self) -> Status:
@@ -76,7 +97,7 @@ class Run:
             return "running"
         last = self.last_event()
         done = last.get("event") == "finished" and last.get("reason") != "interrupted"
-        if self.usable and (done or not last):
+        if self.usable and (done or not last) and not is_unfinished(self.path):
             return "finished"
         return "stopped" if done or not last or last.get("event") == "finished" else "died"
 

@@ -1,6 +1,8 @@
-"""What people who use a model ask besides its outputs: other words at a place of a translation, and the relations of a
-text whose entities are not known yet."""
+"""What people who use a model ask besides its outputs: the sentences of a text, which a model translates one by one,
+other words at a place of a translation, and the relations of a text whose entities are not known yet."""
 
+import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,8 +17,18 @@ from jumok.tasks.protocol import plain
 from jumok.tasks.relation.predictor import Relater
 from jumok.tasks.tagging.predictor import Tagger
 from jumok.tasks.translation.predictor import Translator
+from jumok.text.sentences import split_sentences
 
 MOST_ALTERNATIVES = 20
+
+
+async def sentences(server: Server, request: Request) -> Response:
+    texts = (await _fields(server, request, texts=list))["texts"]
+    if len(texts) > server.limits.inputs or not all(isinstance(text, str) for text in texts):
+        raise Refusal(422, "serve.request", f"texts must be at most {server.limits.inputs} texts")
+    found = await asyncio.to_thread(lambda: [split_sentences(text) for text in texts])
+    # A half of a surrogate pair goes back escaped, as it came: what is wrong with it is said where it is translated.
+    return Response(json.dumps({"sentences": found}), media_type="application/json")
 
 
 async def alternatives(server: Server, request: Request) -> Response:
@@ -84,6 +96,13 @@ async def _computed(
 
 
 TEXT = {"type": "string"}
+TEXTS = {"type": "array", "items": TEXT}
+SENTENCES = {"type": "object", "required": ["texts"], "additionalProperties": False, "properties": {"texts": TEXTS}}
+FOUND = {
+    "type": "object",
+    "required": ["sentences"],
+    "properties": {"sentences": {"type": "array", "items": TEXTS}},
+}
 ALTERNATIVES = {
     "type": "object",
     "required": ["source"],
@@ -101,6 +120,7 @@ RELATIONS = {
     "properties": {"text": TEXT, "taggers": {"type": "array", "items": TEXT, "minItems": 1}},
 }
 ROUTES = (
+    Route("POST", "/api/sentences", sentences, "The sentences of texts", body=SENTENCES, answer=FOUND),
     Route(
         "POST",
         "/api/runs/{run}/alternatives",

@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
-from torch import Tensor
-
 from jumok.data.batching import Indices, shuffled_batches
 from jumok.data.corpus import Example
 from jumok.data.shards import Shards
@@ -80,10 +78,6 @@ class OneTextTask(Generic[Example]):
     def calibrated(self, predictor: Any, dev: Sequence[Example]) -> dict[str, Any]:
         """Facts that are fitted on dev after training."""
         return {}
-
-    def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
-        """The weights to store, which may absorb facts fitted on dev."""
-        return weights
 
 
 DROPPED = {"empty": "with an empty side", "too_long": "longer than data.max_len"}

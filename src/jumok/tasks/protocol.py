@@ -15,15 +15,15 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 
 from pydantic import Field, TypeAdapter
 
-from jumok import html
 from jumok.config import read_config
 from jumok.data.cache import Cache
-from jumok.engines import Array, Done, Engine, nobody
+from jumok.engines import Done, Engine, nobody
 from jumok.errors import CheckpointError, InputError, JumokError, nearest
 from jumok.examples.length import characters
 from jumok.findings import Finding
 from jumok.models.head import Head
 from jumok.score.significance import Comparison, Metrics
+from jumok.tasks.attention import Attention, maps_of
 from jumok.tasks.checks import Checks
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 
@@ -70,22 +70,6 @@ Hidden = Annotated[str, Field(exclude=True)]
 """a text that is left out of an output's JSON"""
 Example = TypeVar("Example", bound=Any)
 Output = TypeVar("Output", bound=Any)
-
-
-@dataclass(frozen=True, slots=True)
-class Attention:
-    """Attention maps `weights[layer, head, row, column]`, with the tokens of rows and columns."""
-
-    rows: list[str]
-    columns: list[str]
-    weights: Array
-
-    def _repr_html_(self) -> str:
-        """Show the mean over layers and heads in a notebook."""
-        layers, heads = self.weights.shape[:2]
-        mean = self.weights.mean(axis=(0, 1)).tolist()
-        about = html.line(f"mean of {layers} layers and {heads} heads: weights[layer, head] has each", small=True)
-        return html.block(html.matrix(self.rows, self.columns, mean), about)
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,13 +211,28 @@ class Predictor(ABC, Generic[Example, Output]):
 
     def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
         """Attention maps by name, while the model reads the example and, if it generates text, writes the output."""
-        where = "the model" if not self.engine.attends else None
-        raise InputError("there is no attention to show", where=where, code="input.no_attention")
+        if output is not None:
+            what = f"{self.kind} generates no text to align"
+            raise InputError(what, where="--output", hint="remove --output", code="input.no_output")
+        row = self.first_row(self.parse(example))
+        found = {} if row is None else maps_of(self.engine, self.tokenizer, row)
+        if not found:
+            raise InputError("the model has no attention to show", code="input.no_attention")
+        return found
+
+    def first_row(self, example: Example) -> Sequence[int] | None:
+        """The ids that the model reads of an example, in its first window; None if there is no single row."""
+        return None
 
     def table(self, output: Output) -> list[dict[str, Any]] | None:
         """The output as rows of a table; None if the task has no tables."""
         return None
 
+    def cells(self, example: Example, output: Output) -> dict[str, Any]:
+        """What a row of a table, or a line of JSONL, gets for the output; `columns` are their names in a table."""
+        return {"answer": output.text}
+
+    columns: tuple[str, ...] = ("answer",)
     table_columns: ClassVar[tuple[str, ...]] = ()
     marks: ClassVar[bool] = False
     """whether outputs can be marked in the text, as a `passage`"""
@@ -245,8 +244,7 @@ class Predictor(ABC, Generic[Example, Output]):
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
         """Draw the attention over words, and return it as JSON values."""
         hint = 'use a translation model with attention, BERT, or a recurrent classifier with model.pool = "attention"'
-        what = f"{self.kind} has no attention over words to draw"
-        raise InputError(what, hint=hint, code="input.no_attention")
+        raise InputError(f"{self.kind} has no attention over words to draw", hint=hint, code="input.no_attention")
 
 
 def _places(examples: Any) -> Iterator[tuple[Any, str]]:
@@ -270,8 +268,7 @@ class NoteCounter:
     """Counts the notes of many outputs, to report each once."""
 
     def __init__(self) -> None:
-        self._counts: Counter[str] = Counter()
-        self._n = 0
+        self._counts, self._n = Counter[str](), 0
 
     def add(self, output: Any) -> None:
         self._n += 1
@@ -364,6 +361,10 @@ class TaskKind(ABC):
         """
         return import_module(f"{type(self).__module__}.task").prepare(recipe, cache, fresh=fresh)
 
+    def final_weights(self, weights: dict[str, Any], facts: Any) -> dict[str, Any]:
+        """The weights to store, which may absorb some of the facts, out of those that were trained."""
+        return weights
+
     @abstractmethod
     def predictor(self, engine: Engine, tokenizers: Tokenizers, config: Mapping[str, Any], facts: Any) -> Any:
         """A predictor around an engine; `config` is the [task] section the model was trained with."""
@@ -389,8 +390,7 @@ class TaskKind(ABC):
 
     def read_facts(self, tree: Mapping[str, Any], *, where: Path | None = None) -> Any:
         """Read the facts from the key "jumok" of a model's config.json, which has other keys as well."""
-        known = {field.name for field in fields(self.facts)}
-        found = {key: value for key, value in tree.items() if key in known}
+        found = {key: tree[key] for key in (field.name for field in fields(self.facts)) if key in tree}
         if self.has_labels(tree.get("task", {})) and not found.get("labels"):
             hint = "use a model folder as written by jumok"
             what = f"jumok.labels is missing, which a model for {self.name} needs"

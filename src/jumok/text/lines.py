@@ -40,12 +40,39 @@ def read_lines(path: Path, *, charset: str = "utf-8", wrong: Wrong = refuse) -> 
     return (line for _, line in numbered_lines(path, charset=charset, wrong=wrong))
 
 
-def numbered_lines(path: Path, *, charset: str = "utf-8", wrong: Wrong = refuse) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a file with their numbers, from 1; `wrong` gets the error of a line that cannot be read."""
+def numbered_lines(
+    path: Path, *, charset: str = "utf-8", name: str | None = None, wrong: Wrong = refuse
+) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file with their numbers, from 1; `wrong` gets the error of a line that cannot be read.
+
+    Errors call the file `name`, or as it is called.
+    """
     with opened(path) as stream:
         blocks = iter(lambda: stream.read1(_BLOCK), b"")
         lines = (line for lines in split_lines(blocks) for line in lines)
-        yield from decoded(_with_line_ends(lines, path), str(path), charset=charset, wrong=wrong)
+        yield from decoded(_with_line_ends(lines, path), name or str(path), charset=charset, wrong=wrong)
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a file with their ends, byte for byte; one that is too long is a DataError."""
+    most = _most_bytes(max_line())
+    with opened(path) as stream:
+        blocks = iter(lambda: stream.read1(_BLOCK), b"")
+        lines = (line for lines in split_lines(blocks) for line in lines)
+        for number, line in enumerate(_with_line_ends(lines, path), start=1):
+            if len(line) > most:
+                raise _too_long(f"{path}:{number}", max_line())
+            yield line
+
+
+def numbered_whole_lines(path: Path, *, charset: str) -> Iterator[tuple[int, str]]:
+    """Yield the decoded lines of a file with their ends, and their numbers, from 1; a BOM is left out."""
+    most = max_line()
+    for number, line in enumerate(whole_lines(path), start=1):
+        if number == 1 and not (line := line.removeprefix(codecs.BOM_UTF8)):
+            return
+        text = _decode(line, charset, f"{path}:{number}", most)
+        yield number, text + ("\r\n" if line.endswith(b"\r\n") else "\n" if line.endswith(b"\n") else "")
 
 
 def read_text(path: Path, *, charset: str = "utf-8") -> str:
@@ -140,9 +167,13 @@ def _decode(line: bytes, charset: str, where: str, most: int) -> str:
         if text.endswith("\n"):
             text = text[:-1].removesuffix("\r")
     if long or len(text) > most:
-        hint = "split it, or set JUMOK_MAX_LINE"
-        raise DataError(f"more than {most:,} characters", where=where, hint=hint, code="data.line_too_long")
+        raise _too_long(where, most)
     return text
+
+
+def _too_long(where: str, most: int) -> DataError:
+    hint = "split it, or set JUMOK_MAX_LINE"
+    return DataError(f"more than {most:,} characters", where=where, hint=hint, code="data.line_too_long")
 
 
 _RIGHT_INSTEAD_OF: dict[type[OSError], str] = {

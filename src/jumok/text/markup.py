@@ -57,7 +57,7 @@ class _Cut:
 
 
 @dataclass(slots=True)
-class _Block:
+class Block:
     """Running text between two cuts."""
 
     text: str = ""
@@ -77,7 +77,7 @@ class _Block:
 class Markup:
     """A document whose sentences can be replaced."""
 
-    def __init__(self, parts: Sequence[_Cut | _Block], escape: Callable[[str], str]) -> None:
+    def __init__(self, parts: Sequence[_Cut | Block], escape: Callable[[str], str]) -> None:
         self._parts, self._escape = parts, escape
         place = 0
         for part in parts:
@@ -91,7 +91,7 @@ class Markup:
                 for element in {*phrase.owners, *(atom.inside for atom in phrase.atoms)}:
                     _reach(element, place)
                 place += 1
-        found = [phrase for part in parts if isinstance(part, _Block) for phrase in part.phrases]
+        found = [phrase for part in parts if isinstance(part, Block) for phrase in part.phrases]
         self._wanted = [phrase for phrase in found if _WORD.search(phrase.text)]
 
     @property
@@ -163,12 +163,12 @@ class _Writer:
 
 def read_lines(text: str) -> Markup:
     """A plain text: what its lines have in common with blocks is that no sentence goes across their ends."""
-    parts: list[_Cut | _Block] = []
+    parts: list[_Cut | Block] = []
     for i, part in enumerate(_LINE_END.split(text)):
         if i % 2:
             parts.append(_Cut(part, None))
         elif part:
-            parts.append(_Block(part, [part], len(part), [(0, None)]))
+            parts.append(Block(part, [part], len(part), [(0, None)]))
     return Markup(parts, str)
 
 
@@ -196,15 +196,15 @@ class _Reader:
     """Reads tokens into cuts and blocks; a stack of its own, no recursion."""
 
     def __init__(self) -> None:
-        self._parts: list[_Cut | _Block] = []
-        self._block = _Block()
+        self._parts: list[_Cut | Block] = []
+        self._block = Block()
         self._stack: list[_Open] = []
         self._names: Counter[str] = Counter()
         self._inside: Element | None = None
         self._kept: list[str] | None = None
         self._count = 0
 
-    def read(self, text: str) -> list[_Cut | _Block]:
+    def read(self, text: str) -> list[_Cut | Block]:
         place = 0
         while place < len(text):
             token = _TOKEN.match(text, place)
@@ -294,7 +294,7 @@ class _Reader:
         if self._block.length or self._block.atoms:
             self._block.text = "".join(self._block.texts)
             self._parts.append(self._block)
-            self._block = _Block()
+            self._block = Block()
         if raw:
             self._parts.append(_Cut(raw, self._inside))
             self._count += 1
@@ -327,7 +327,7 @@ def _reach(element: Element | None, place: int) -> None:
         element = element.parent
 
 
-def _phrases(block: _Block) -> Iterator[Phrase]:
+def _phrases(block: Block) -> Iterator[Phrase]:
     """The sentences of a block, each with the atoms in it or beside it."""
     text, atoms = block.text, block.atoms
     spans = sentence_spans(text) if text.strip() else [(atoms[0][0],) * 2] if atoms else []

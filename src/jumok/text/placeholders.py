@@ -136,7 +136,8 @@ def _unit(match: re.Match[str]) -> Unit:
             target = re.search(r"\s<([^<>]+)>$", inner)
             head = text[: text.index("`")]
             fixed = name == "role" or target or head.rsplit(":", 2)[1] in _NAMING
-            named = (target[1] if target else inner).casefold() if name == "spoken" or target else inner
+            named = target[1] if target else inner
+            named = named.casefold() if head.endswith(":term:") else named  # as Sphinx looks it up
             key = f"{head}`{named}`" if fixed else f"{head}``"
         case "target":
             key = text if text.endswith("_") else ""

@@ -1,4 +1,4 @@
-"""Strings to ids and back: character, word, BPE, byte-level BPE and WordPiece vocabularies.
+"""Strings to ids and back: character, word, BPE, byte-level BPE, WordPiece and Unigram vocabularies.
 
 All are pipelines of the `tokenizers` library, so `tokenizer.json` files can be exchanged with other tools. Special
 tokens are never matched in a user's text.
@@ -13,18 +13,21 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any, Literal
 
 import tokenizers
-from tokenizers.models import BPE, WordLevel, WordPiece
+from tokenizers.models import BPE, Unigram, WordLevel, WordPiece
 
 from jumok.errors import CheckpointError, DataError, JumokError
 from jumok.text.normalise import compose, compose_with_spans, spans_of_characters
 from jumok.text.slots import SLOTS, Fillings, Hidden, fill, hide
 from jumok.text.vocabulary import (
     BERT,
+    BYTE_SPACE,
     EOS_ID,
     GPT,
     MARIAN,
+    ROBERTA,
     SPACE,
     WORDPIECE_PREFIX,
     Kind,
@@ -66,6 +69,7 @@ class Tokenizer:
         self.layout = _layout(backend)
         pipeline = json.loads(backend.to_str())
         self._cut: Cut | None = cut_of(pipeline)
+        self._bytes = '"ByteLevel"' in json.dumps(pipeline["pre_tokenizer"])
         # Composed here, with Python's tables, and again by the backend: its tables are older, and leave it as it is.
         self._composes = '"NFC"' in json.dumps(pipeline["normalizer"])
         self._longest = max(map(len, backend.get_vocab(with_added_tokens=True)))  # characters of a token
@@ -88,22 +92,63 @@ class Tokenizer:
                 code="checkpoint.special_pieces",
             )
 
+        self.ends_between, self.second_segment = self._framing(pipeline["post_processor"] is not None)
+        self._at_masks = self._mask_pattern(pipeline["added_tokens"])
+
+    def _framing(self, processed: bool) -> tuple[int, int]:
+        """End tokens between two texts, and the segment of the second one, as the vocabulary's own pipeline has."""
+        if not self.layout.framed or not processed:
+            return (2, 0) if self.layout is ROBERTA else (1, 1)
+        start, end = self.start_id, self.end_id
+        one, two = map(self._around_nothing, (None, ""))
+        for ends, second in ((1, 1), (1, 0), (2, 0)):
+            if one == [(start, 0), (end, 0)] and two == [(start, 0), *[(end, 0)] * ends, (end, second)]:
+                return ends, second
+        shown = " ".join(f"{self._backend.id_to_token(i)}:{segment}" for i, segment in two)
+        raise CheckpointError(
+            f"the tokenizer's post-processor writes {shown or 'nothing'} around two empty texts",
+            hint=f"jumok has {BERT.start} A {BERT.end} B {BERT.end} and {ROBERTA.start} A {ROBERTA.end} {ROBERTA.end} B"
+            f" {ROBERTA.end}",
+            code="checkpoint.frame",
+        )
+
+    def _around_nothing(self, pair: str | None) -> list[tuple[int, int]]:
+        """The special tokens that the pipeline adds to an empty text or two, each with its segment."""
+        e = self._backend.encode("", pair)
+        return [(i, s) for i, s, added in zip(e.ids, e.type_ids, e.special_tokens_mask, strict=True) if added]
+
+    def _mask_pattern(self, added: list[dict[str, Any]]) -> re.Pattern[str] | None:
+        """The mask in a text, with the white space beside it that belongs to it."""
+        if self.layout.mask is None:
+            return None
+        takes = next((token for token in added if token["content"] == self.layout.mask), {})
+        blank = f"[{re.escape(''.join(sorted(WHITE_SPACE)))}]*"
+        before, after = (blank if takes.get(side) else "" for side in ("lstrip", "rstrip"))
+        return re.compile(before + re.escape(self.layout.mask) + after)
+
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> Kind | Literal["unigram"]:
         """The kind of vocabulary, as far as the backend reveals it."""
         match self._backend.model:
             case WordLevel():
                 return "word"
             case WordPiece():
                 return "wordpiece"
+            case Unigram():
+                return "unigram"
             case _:
-                return "byte_bpe" if self.layout is GPT else "bpe"
+                return "byte_bpe" if self._bytes else "bpe"
 
     def frame(self, ids: Sequence[int], pair: Sequence[int] | None = None) -> list[int]:
         """Add the start and end tokens to a text or a pair of texts."""
         start = [self.start_id] if self.layout.framed else []
-        first = [*start, *ids, self.end_id]
-        return first if pair is None else [*first, *pair, self.end_id]
+        if pair is None:
+            return [*start, *ids, self.end_id]
+        return [*start, *ids, *[self.end_id] * self.ends_between, *pair, self.end_id]
+
+    def second_at(self, n: int) -> int:
+        """Where the second text of a pair begins in its frame, after a first one of n tokens."""
+        return int(self.layout.framed) + n + self.ends_between
 
     def filled(self, source: str) -> "Tokenizer":
         """The same vocabulary with the placeholders of `source` in its slots, to read and write what translates it."""
@@ -147,6 +192,13 @@ class Tokenizer:
         new = [word for word in dict.fromkeys(chain.from_iterable(map(self._cut, texts))) if word not in seen]
         seen.update(zip(new, map(tuple, self._encode_each(new)), strict=True))
         return [list(chain.from_iterable(map(seen.__getitem__, self._cut(text)))) for text in texts]
+
+    def encode_masked(self, text: str) -> list[int]:
+        """The ids of a text in which the name of the mask token means the token itself."""
+        assert self._at_masks is not None
+        assert self.mask_id is not None
+        first, *others = self.encode_batch(self._at_masks.split(text))
+        return first + [i for ids in others for i in (self.mask_id, *ids)]
 
     def _encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         composed = [compose(text) for text in texts] if self._composes else list(texts)
@@ -223,10 +275,19 @@ class Tokenizer:
         }
         return [named.get(i, piece) for i, piece in zip(ids, found, strict=True)]
 
+    def written(self, number: int) -> str:
+        """A token without the marks of a word's start or continuation."""
+        if isinstance(self._backend.model, WordPiece):
+            return self.pieces([number])[0].removeprefix(WORDPIECE_PREFIX)
+        return self.decode([number]).strip()
+
     def continues_word(self) -> list[bool]:
         """For every id, whether its token continues a word."""
-        prefix = WORDPIECE_PREFIX
-        return [token.startswith(prefix) for token in self.pieces(range(self.vocab_size))]
+        pieces = self.pieces(range(self.vocab_size))
+        if self.layout is not ROBERTA or self.kind == "wordpiece":
+            return [piece.startswith(WORDPIECE_PREFIX) for piece in pieces]
+        mark = BYTE_SPACE if self._bytes else (SPACE,)
+        return [not piece.startswith(mark) for piece in pieces]
 
     def extended(self, lines: Iterable[str], n: int) -> "tuple[Tokenizer, list[list[int]]]":
         """Add n words from the lines; return the new tokenizer and the ids each word was split into before."""
@@ -284,6 +345,9 @@ def _id(backend: tokenizers.Tokenizer, token: str) -> int:
 def _layout(backend: tokenizers.Tokenizer) -> Layout:
     """Detect the layout from the special tokens in the vocabulary."""
     lacking = []
+    special = {token.content for token in backend.get_added_tokens_decoder().values() if token.special}
+    if special.issuperset(ROBERTA.specials):  # Marian's tokens are among RoBERTa's, but never declared
+        return ROBERTA
     for layout in (BERT, GPT, MARIAN):
         missing = [token for token in layout.specials if backend.token_to_id(token) is None]
         if not missing:
@@ -313,6 +377,10 @@ class Tokenizers:
             return self
         target = self.target.filled(source)
         return Tokenizers(target if self.source is self.target else self.source.filled(source), target)
+
+    @property
+    def hashes(self) -> list[str]:
+        return [self.source.sha256, self.target.sha256]
 
     def encode_source(self, text: str) -> list[int]:
         return [*self.source.encode(text), EOS_ID]

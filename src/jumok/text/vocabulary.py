@@ -22,6 +22,7 @@ from jumok.text.words import Cut, at_spaces, count, count_characters, count_word
 
 TRAINER = f"tokenizers {tokenizers.__version__}"  # another version may learn other tokens from the same text
 SPACE = "▁"  # U+2581 marks the start of a word inside a token
+BYTE_SPACE = ("Ġ", "Ċ")  # a space and a line break, as byte-level vocabularies write them
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 WORDPIECE_PREFIX = "##"
 
@@ -48,6 +49,7 @@ class Layout:
 MARIAN = Layout(start="<pad>", end="</s>", unknown="<unk>", padding="<pad>")
 """ids: end, unknown, ordinary tokens, and last padding, from which a decoder also starts"""
 BERT = Layout(start="[CLS]", end="[SEP]", unknown="[UNK]", padding="[PAD]", mask="[MASK]", framed=True)
+ROBERTA = Layout(start="<s>", end="</s>", unknown="<unk>", padding="<pad>", mask="<mask>", framed=True)
 GPT = Layout(start="<|endoftext|>", end="<|endoftext|>", unknown="<|endoftext|>", padding="<|endoftext|>")
 EOS, UNK, PAD = MARIAN.end, MARIAN.unknown, MARIAN.padding
 EOS_ID, UNK_ID = 0, 1

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from jumok.errors import CheckpointError, RunError
-from jumok.files import parse_json, remove, verify_folder, write_folder
+from jumok.files import discard_folder, parse_json, verify_folder, write_folder
 from jumok.models.weights import load_tensors, unique_tensors
 
 WEIGHTS, OPTIMIZER, PROGRESS = "weights.safetensors", "optimizer.safetensors", "progress.json"
@@ -58,7 +58,7 @@ class Checkpoints:
         try:
             progress = self.progress(steps[-1])
         except CheckpointError as error:
-            good = next((s for s in reversed(steps[:-1]) if self._is_good(s)), None)
+            good = next((s for s in reversed(steps[:-1]) if self.is_good(s)), None)
             bad = " ".join(str(self.path(s)) for s in steps if good is None or s > good)
             previous = f"step {good}, which is good" if good is not None else "the beginning"
             raise CheckpointError(
@@ -106,9 +106,9 @@ class Checkpoints:
     def prune(self, *, keep: set[int]) -> None:
         for step in self.steps():
             if step not in keep:
-                remove(self.path(step))
+                discard_folder(self.path(step))  # at once: somebody may be reading it
 
-    def _is_good(self, step: int) -> bool:
+    def is_good(self, step: int) -> bool:
         try:
             self.progress(step)
         except CheckpointError:

@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+from contextlib import suppress
 from dataclasses import asdict
 from hashlib import sha256
 from math import isfinite
@@ -29,10 +30,14 @@ class RunFolder:
         self.model = path / "model"
         self.checkpoints = Checkpoints(path / "checkpoints")
         self._lock: IO[str] | None = None
+        self._made: list[Path] = []
 
     def lock(self) -> None:
         """Lock until `unlock` or until this process ends, however it ends; refuse a second process."""
+        if self._lock is not None:
+            return
         self._refuse_foreign()
+        self._made = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
@@ -95,6 +100,19 @@ class RunFolder:
             what = "the run folder was removed or replaced during training"
             raise RunError(what, where=self.path, hint=hint, code="run.folder_gone")
 
+    def leave_no_trace(self) -> None:
+        """Remove the folders that `lock` made, if there is nothing in them but the lock."""
+        if (
+            self._lock is None
+            or not self._made
+            or [path.name for path in self.path.iterdir()] != [self._lock_file.name]
+        ):
+            return
+        self._lock_file.unlink()
+        with suppress(OSError):  # somebody else put something there
+            for folder in self._made:
+                folder.rmdir()
+
     def unlock(self) -> None:
         if self._lock:
             self._lock.close()
@@ -128,6 +146,10 @@ class RunFolder:
                 code="checkpoint.unreadable",
             ) from error
         return dict(found)
+
+    def forget_results(self) -> None:
+        """Remove the scores of a model that is about to be replaced."""
+        self.scores.unlink(missing_ok=True)
 
     def has_own_results(self) -> bool:
         """Whether scores.json is what was written; runs of earlier versions have no hash of it."""

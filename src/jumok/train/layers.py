@@ -14,7 +14,7 @@ from torch import nn
 from jumok.config import Steps
 
 _LAYER = re.compile(r"(?:^|\.)(?:stack|layers)\.layers\.(\d+)\.")  # Transformer, recurrent network
-_EMBEDDINGS = re.compile(r"(?:^|\.)(embedding|positions|segments)\.|^bert\.norm\.")
+_EMBEDDINGS = re.compile(r"(?:^|\.)(embedding|positions|segments)\.|^bert\.(norm|widen)\.")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

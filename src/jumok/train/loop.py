@@ -195,7 +195,8 @@ class Saved:
 @dataclass(frozen=True, slots=True)
 class Finished:
     step: int
-    reason: Literal["steps", "patience", "interrupted"]
+    reason: Literal["steps", "patience", "interrupted", "ended"]
+    """"ended": by somebody, before its time"""
 
 
 @dataclass(frozen=True, slots=True)

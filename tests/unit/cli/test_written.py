@@ -70,6 +70,15 @@ FILES = {
 }
 
 
+def without_answers(text, suffix):
+    if suffix == ".tsv":
+        return "\n".join(line.rpartition("\t")[0] for line in text.splitlines()) + "\n"
+    if suffix != ".jsonl":
+        return text
+    objects = [json.loads(line) for line in text.splitlines()]
+    return "".join(f"{json.dumps({k: v for k, v in o.items() if k not in ('label', 'spans')})}\n" for o in objects)
+
+
 @pytest.mark.parametrize("task", FILES)
 def test_what_is_written_is_read_back_as_what_the_predictor_says(jumok, runs, tree, held_out, tmp_path, task):
     run, examples = runs(task), held_out(task)
@@ -78,7 +87,7 @@ def test_what_is_written_is_read_back_as_what_the_predictor_says(jumok, runs, tr
     if task == "translation":
         file.write_text("".join(f"{pair.source}\n" for pair in examples), "utf-8")
     else:
-        file.write_bytes(Path(data.test[0]).read_bytes())
+        file.write_text(without_answers(Path(data.test[0]).read_text("utf-8"), file.suffix), "utf-8")
     said = jumok("predict", run.folder, file, "--out", out)
     assert (said.code, said.out, said.error) == (0, "", None)
     assert str(out) in said.err
@@ -99,11 +108,13 @@ def test_what_is_written_is_read_back_as_what_the_predictor_says(jumok, runs, tr
     assert all(told(example, output) for example, output in zip(found, outputs, strict=True))
 
 
-def test_labels_in_the_file_are_not_handed_on(jumok, runs, tmp_path):
+def test_labels_in_the_file_stay_beside_the_predicted_ones(jumok, runs, tmp_path):
     file, out = tmp_path / "a.tsv", tmp_path / "b.tsv"
     file.write_text("label\ttext\nnonsense\tthe sun\n", "utf-8")
     assert jumok("predict", runs("classification").folder, file, "--out", out).code == 0
-    assert out.read_text("utf-8") == f"text\tlabel\nthe sun\t{runs('classification').predictor('the sun')[0]}\n"
+    (found,) = answered(runs("classification").predictor.predict("the sun"))
+    expected = f"label\ttext\tpredicted_label\tprobability\nnonsense\tthe sun\t{found.text}\t{found.probability}\n"
+    assert out.read_text("utf-8") == expected
 
 
 def test_two_line_aligned_files_are_one_output(jumok, runs, tmp_path):
@@ -146,7 +157,8 @@ def test_what_cannot_be_read_is_a_failure_too(jumok, runs, tmp_path):
     said = jumok("predict", runs("choice").folder, file, "--out", out)
     assert said.code == 2
     assert f"{file}:2" in said.err
-    assert [json.loads(line)["context"] for line in out.read_text("utf-8").splitlines()] == ["a dog"]
+    first, second = out.read_text("utf-8").splitlines()
+    assert (json.loads(first)["context"], second) == ("a dog", "{")
 
 
 @pytest.mark.parametrize(
@@ -198,12 +210,12 @@ def test_what_has_no_place_in_an_example_is_not_written(jumok, runs, tmp_path):
 
 
 def test_a_model_without_a_recipe_writes_what_its_task_reads(runs, tmp_path):
-    from jumok.cli.written import _data
+    from jumok.cli.inputs import data_for
 
     translator = runs("translation").predictor
-    _data(translator, tmp_path).write(tmp_path / "a.tmx", [Pair("a", "b")])
+    data_for(translator, tmp_path).write(tmp_path / "a.tmx", [Pair("a", "b")])
     assert f'srclang="{translator.source}"' in (tmp_path / "a.tmx").read_text("utf-8")
-    _data(runs("language_model").predictor, tmp_path).write(tmp_path / "a.txt", [Text("a")])
+    data_for(runs("language_model").predictor, tmp_path).write(tmp_path / "a.txt", [Text("a")])
     assert (tmp_path / "a.txt").read_text("utf-8") == "a\n"
 
 

@@ -12,8 +12,9 @@ from tiny_berts import bert_folder, frames
 pytest.importorskip("onnxruntime", reason="the extra `fast` is not installed")
 pytest.importorskip("onnx", reason="the extra `fast` is not installed")
 
+from jumok.engines.fast_work import saturates
 from jumok.engines.onnx import OnnxBody, batches_of_equals
-from jumok.engines.onnx_graph import saturates, write_graph
+from jumok.engines.onnx_graph import write_graph
 
 SIZES = [7, 3, 12, 7, 40, 5, 12, 7, 9, 31, 4, 12]
 
@@ -34,6 +35,24 @@ def test_float32_states_are_those_of_torch(tmp_path, activation, n_segments):
         assert a.shape == (len(row), 24)
         assert a.dtype == np.float32
         np.testing.assert_allclose(a, b, rtol=0, atol=1e-5)
+
+
+SUCCESSORS = {
+    "RoBERTa": {"family": "roberta", "first_position": 1, "n_segments": 1},
+    "ELECTRA": {"family": "electra", "d_embedding": 16},
+    "DistilBERT": {"family": "distilbert", "n_segments": 0},
+}
+
+
+@pytest.mark.parametrize("int8", [False, True])
+@pytest.mark.parametrize("options", SUCCESSORS.values(), ids=SUCCESSORS)
+def test_the_options_of_berts_successors(tmp_path, options, int8):
+    model, folder = bert_folder(Head(asks="nothing"), **options)
+    rows = frames(folder, SIZES)
+    ours, theirs = body(folder, tmp_path, int8=int8).states(rows), TorchEngine([model], folder.tokenizers).states(rows)
+    for a, b in zip(ours, theirs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=0.5 if int8 else 1e-5)
+        assert np.corrcoef(a.ravel(), b.ravel())[0, 1] > 0.99
 
 
 @pytest.mark.parametrize("head", [Head(asks="masked"), Head(asks="text", n_labels=3), Head(asks="pieces", n_labels=3)])
@@ -122,11 +141,11 @@ def test_batches_are_of_one_length_longest_first_and_within_the_budget():
     [("x86_64", "avx2 fma", True), ("x86_64", "avx2 avx512_vnni", False), ("AMD64", "avx_vnni", False)],
 )
 def test_processors_without_vnni_get_narrow_weights(monkeypatch, machine, flags, narrow):
-    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr("jumok.engines.fast_work.machine", lambda: machine)
     monkeypatch.setattr("pathlib.Path.read_text", lambda *_, **__: f"flags : {flags}\n")
     assert saturates() is narrow
 
 
 def test_other_processors_do_not_need_them(monkeypatch):
-    monkeypatch.setattr("platform.machine", lambda: "aarch64")
+    monkeypatch.setattr("jumok.engines.fast_work.machine", lambda: "aarch64")
     assert saturates() is False

@@ -488,11 +488,15 @@ class TestParse:
 
 
 def test_files_to_predict_on_are_plain_lines(write: Write) -> None:
+    assert ParallelData(source="en", target="ko").read_unlabelled(write("a.en", "a\tb\n")) is None
     for name in ("a.tsv", "a.txt", "a.po"):
         path = write(name, "a\tb\n")
-        assert ParallelData(source="en", target="ko").read_unlabelled(path) is None
         assert TextData().read_unlabelled(path) is None
         assert DocumentData().read_unlabelled(path) is None
+    objects = write("a.jsonl", '{"text": "a"}\n{"text": "b", "pair": "c"}\n')
+    for data in (TextData(), DocumentData()):
+        found = [*(data.read_unlabelled(objects) or ())]
+        assert [(text.text, text.pair) for text in found] == [("a", None), ("b", "c")]
 
 
 def test_lines_know_where_they_stand(write: Write) -> None:

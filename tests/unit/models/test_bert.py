@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -33,6 +34,31 @@ def test_the_published_sizes() -> None:
     assert sum(p.numel() for p in base.parameters()) == 109_482_240
     assert sum(p.numel() for p in large.parameters()) == 335_141_888
     assert sum(p.numel() for p in gpt.parameters()) == 124_439_808
+
+
+def test_the_published_sizes_of_successors() -> None:
+    with torch.device("meta"):
+        roberta = Bert(BertConfig(family="roberta", n_segments=1, first_position=2), vocab=50265)
+        distilbert = Bert(BertConfig(family="distilbert", n_segments=0, n_layers=6), vocab=30522, pooler=False)
+    assert sum(p.numel() for p in roberta.parameters()) == 124_645_632
+    assert sum(p.numel() for p in distilbert.parameters()) == 66_362_880
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"family": "roberta"},
+        {"first_position": 2},
+        {"family": "distilbert"},
+        {"n_segments": 0},
+        {"d_embedding": 16},
+        {"family": "distilbert", "n_segments": 0, "d_embedding": 16},
+    ],
+    ids=str,
+)
+def test_options_that_no_successor_has_together(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"n_segments|first_position|d_embedding"):
+        BertConfig(**options)
 
 
 def test_texts_in_one_row_do_not_see_each_other() -> None:

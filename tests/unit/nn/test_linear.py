@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from jumok.nn import linear as module
-from jumok.nn.linear import Linear, activate, linear, onednn_linear
+from jumok.nn.linear import Linear, Rounded, activate, linear, onednn_linear, round_weights
 
 
 @pytest.mark.parametrize("activation", [None, "relu", "gelu", "gelu_tanh", "silu"])
@@ -41,3 +41,30 @@ def test_the_faster_kernel_is_used_where_it_is_faster(monkeypatch):
         for rows in (1, 64):
             layer(torch.randn(rows, 96))
     assert calls == [64]
+
+
+@pytest.mark.parametrize("shape", [(96,), (64, 96), (3, 40, 96), (0, 96)])
+@pytest.mark.parametrize("outputs", [200, 201])
+def test_rounded_weights_are_near(shape, outputs):
+    """Within the half steps by which weights and inputs are rounded, summed over the inputs."""
+    torch.manual_seed(1)
+    x, w, bias = torch.randn(shape), torch.randn(outputs, 96), torch.randn(outputs)
+    found, exact = Rounded.of(w).times(x, bias), F.linear(x, w, bias)
+    step_w, step_x = w.abs().amax(dim=1) / 127, x.abs().amax(dim=-1, keepdim=True) / 127
+    bound = (x.abs().sum(-1, keepdim=True) * step_w + step_x * w.abs().sum(dim=1)) / 2 + 96 * step_x * step_w
+    assert found.shape == exact.shape
+    assert ((found - exact).abs() <= bound).all()
+
+
+def test_no_row_depends_on_those_beside_it():
+    rounded, x = Rounded.of(torch.randn(50, 64)), torch.randn(32, 64) * torch.logspace(-3, 3, 32)[:, None]
+    together = rounded.times(x)
+    assert all(torch.equal(rounded.times(row[None])[0], expected) for row, expected in zip(x, together, strict=True))
+
+
+def test_large_matrices_are_rounded_and_zeros_stay_zeros():
+    model = torch.nn.Sequential(Linear(64, 64), Linear(4, 4))
+    round_weights(model)
+    assert [layer.rounded is None for layer in model] == [False, True]
+    assert torch.equal(Rounded.of(torch.zeros(4, 8)).times(torch.randn(3, 8)), torch.zeros(3, 4))
+    assert torch.equal(Rounded.of(torch.randn(4, 8)).times(torch.zeros(3, 8)), torch.zeros(3, 4))

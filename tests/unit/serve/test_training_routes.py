@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +204,40 @@ def test_results(runs) -> None:
     assert found["splits"] == json.loads((runs("translation").folder / "scores.json").read_text())
     size = re.search(r" of ([\d,]+) parameters", found["card"])
     assert found["model"] == {"kind": "transformer", "parameters": int(size[1].replace(",", ""))}
+    queue.close()
+
+
+def test_a_run_in_training_is_used_with_its_best_checkpoint(tree, train, tmp_path: Path) -> None:
+    """It is loaded again once there is a better one, and when the run has its model."""
+    told: list[dict[str, Any]] = []
+    queue = Queue()
+    models = Models([], tmp_path, queue)
+    client = TestClient(Server(models, ROUTES), base_url="http://localhost", raise_server_exceptions=False)
+
+    def ask(event: Any) -> None:
+        if type(event).__name__ == "Saved":
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                outputs = client.post("/api/runs/begun/predict", json={"examples": ["the dog"]}).json()["outputs"]
+            (listed,) = client.get("/api/runs").json()["runs"]
+            told.append({**listed, "outputs": outputs, "predictor": models.loaded()[0].predictor})
+
+    train(tree("translation", train={"steps": 6, "evaluate_every": 2, "save_every": 2}), tmp_path / "begun", at=ask)
+    assert [(one["status"], one["usable"], one["task"]) for one in told] == [("running", True, "translation")] * 3
+    scores = {
+        e["step"]: e["scores"]["exact_match"]
+        for e in new_events(tmp_path / "begun/events.jsonl", 0)["events"]
+        if e["event"] == "evaluated"
+    }
+    for one, saved in zip(told, (2, 4, 6), strict=True):
+        best = max((step for step in scores if step <= saved), key=lambda step: (scores[step], -step))
+        assert one["checkpoint"] == {"step": best, "steps": 6, "metric": "exact_match", "score": scores[best]}
+    assert len({id(one["predictor"]) for one in told}) == len({one["checkpoint"]["step"] for one in told})
+    assert all(one["outputs"] for one in told)
+    (listed,) = client.get("/api/runs").json()["runs"]
+    assert ("checkpoint" in listed, listed["status"]) == (False, "finished")
+    assert client.post("/api/runs/begun/predict", json={"examples": ["the dog"]}).status_code == 200
+    assert models.loaded()[0].predictor is not told[-1]["predictor"]
     queue.close()
 
 

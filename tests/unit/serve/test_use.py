@@ -101,3 +101,13 @@ def test_facts_say_what_to_ask(client) -> None:
     assert facts("pretraining")["mask"] == "[MASK]"
     assert facts("relation")["types"] == ["p"]
     assert facts("translation")["max_characters"] == 20_000
+
+
+def test_texts_come_as_their_sentences(client) -> None:
+    texts = ["Dr. Lee runs. The dog sits!", "no stop", "", "나는 간다. 비가 온다."]
+    found = client.post("/api/sentences", json={"texts": texts}).json()["sentences"]
+    assert found == [["Dr. Lee runs.", "The dog sits!"], ["no stop"], [], ["나는 간다.", "비가 온다."]]
+    answer = client.post("/api/sentences", content=b'{"texts": ["a \\ud800 b"]}')
+    assert answer.json()["sentences"] == [["a \ud800 b"]]
+    assert code_of(client.post("/api/sentences", json={"texts": ["a"] * 257}), 422) == "serve.request"
+    assert code_of(client.post("/api/sentences", json={"texts": [1]}), 422) == "serve.request"

@@ -22,6 +22,7 @@ from jumok.models.rnn import RnnClassifier, RnnConfig
 from jumok.predictor import load
 from jumok.recipe import parse_recipe
 from jumok.score.classification import calibration_error
+from jumok.tasks import task_named
 from jumok.tasks.classification import ClassificationConfig, ClassificationKind
 from jumok.tasks.classification.predictor import encode_text
 from jumok.tasks.classification.task import label_weights, prepare, target_loss
@@ -712,14 +713,17 @@ def test_a_few_texts_do_not_tell_how_sure_to_be(unsure, tmp_path):
 def test_temperature_and_scale_are_folded_into_the_output_layer(tree, tmp_path):
     weights = {"output.weight": torch.randn(2, 4), "output.bias": torch.randn(2), "other": torch.ones(1)}
     outputs = F.linear(torch.ones(4), weights["output.weight"], weights["output.bias"])
-    task = prepare(parse_recipe(tree("classification"), where="test"), Cache(tmp_path))
-    assert task.final_weights(weights, task.facts) == weights
-    cooled = task.final_weights(weights, replace(task.facts, temperature=2.5))
+    kind, task = (
+        task_named("classification"),
+        prepare(parse_recipe(tree("classification"), where="test"), Cache(tmp_path)),
+    )
+    assert kind.final_weights(weights, task.facts) == weights
+    cooled = kind.final_weights(weights, replace(task.facts, temperature=2.5))
     assert cooled["other"] is weights["other"]
     found = F.linear(torch.ones(4), cooled["output.weight"], cooled["output.bias"])
     assert torch.allclose(found, outputs / 2.5)
     task = prepare(parse_recipe(tree("number"), where="test"), Cache(tmp_path))
-    scaled = task.final_weights(weights, task.facts)
+    scaled = kind.final_weights(weights, task.facts)
     found = F.linear(torch.ones(4), scaled["output.weight"], scaled["output.bias"])
     assert torch.allclose(found, outputs * task.targets.deviation + task.targets.mean)
 

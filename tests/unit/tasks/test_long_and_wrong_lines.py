@@ -12,8 +12,8 @@ import torch
 from typer.testing import CliRunner
 
 from jumok.assemble import assemble
-from jumok.cli import app, main, predict
-from jumok.cli.predict import Line, input_batches
+from jumok.cli import app, inputs, main
+from jumok.cli.inputs import Line, input_batches
 from jumok.data.cache import Cache
 from jumok.decode.options import DecodeConfig
 from jumok.engines.torch import TorchEngine
@@ -168,7 +168,7 @@ def test_relations_of_raw_text_name_the_line_of_a_sentence_that_is_refused(ruled
 
 def test_every_line_knows_its_place(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("a\n\nb\r\nc", "utf-8")
-    monkeypatch.setattr(predict, "AT_ONCE", 3)
+    monkeypatch.setattr(inputs, "AT_ONCE", 3)
     batches = list(input_batches(tmp_path / "a.txt"))
     assert batches == [["a", "", "b"], ["c"]]
     assert [line.where for lines in batches for line in lines] == [f"{tmp_path}/a.txt:{n}" for n in (1, 2, 3, 4)]

@@ -3,6 +3,7 @@
 import { connection, get, unlock } from "./api.js";
 import { room as inside } from "./rooms/inside.js";
 import { room as results } from "./rooms/results.js";
+import { metricName } from "./rooms/results/data.js";
 import { room as training } from "./rooms/training.js";
 import { room as use } from "./rooms/use.js";
 import { address, begin, go, redraw, state } from "./store.js";
@@ -42,7 +43,7 @@ async function look() {
 }
 
 async function learn(run) {
-  if (!run?.usable || runs.facts.has(run.name)) return;
+  if (!run?.usable || isWatched(run) || runs.facts.has(run.name)) return;
   runs.facts.set(run.name, null);
   try {
     runs.facts.set(run.name, await get(`/api/runs/${encodeURIComponent(run.name)}`));
@@ -52,24 +53,29 @@ async function learn(run) {
   }
 }
 
+/** Whether a run is only watched while it is trained: nobody needs its model in the server's memory yet. */
+const isWatched = (run) => run.checkpoint && ![use.name, inside.name].includes(state.room);
+
 /** The run of the address, or the newest; with what is known of it. */
 function chosen() {
   if (!runs.known?.length) return null;
   const found = state.run ? runs.known.find((run) => run.name === state.run) : runs.known[0];
-  return found ? { ...found, ...runs.facts.get(found.name) } : null;
+  return found ? { ...runs.facts.get(found.name), checkpoint: null, ...found } : null;
 }
 
 function Page() {
   document.documentElement.dataset.theme = state.theme;
   const run = chosen();
   const rooms = run ? ROOMS.filter((room) => room.fits(run)) : [];
-  const room = rooms.find((one) => one.name === state.room) ?? rooms[0];
+  const first = run?.checkpoint ? training : rooms[0]; // what is not finished is watched first
+  const room = rooms.find((one) => one.name === state.room) ?? first;
   document.title = [run?.name, "jumok"].filter(Boolean).join(" · ");
   return [
     h("a", { class: "skip", href: "#main", onClick: skip }, t("shell.skip")),
     h(Header, { run, rooms, room }),
     connection.lost && h("p", { class: "banner", role: "status" }, t("shell.lost")),
     connection.locked && h(Key, {}),
+    run?.checkpoint && (room === use || room === inside) && h(Unfinished, run),
     h("main", { id: "main", tabindex: "-1" }, Inside(run, room)),
     h("footer", {}, h("span", {}, t("shell.footer")), h("span", { class: "print-only" }, location.href)),
   ];
@@ -84,13 +90,20 @@ function Inside(run, room) {
   if (!runs.known.length)
     return h("p", { class: "empty" }, t("shell.no_runs"), h("code", {}, "jumok train recipes/quickstart.toml"));
   if (!run) return h("p", { class: "empty", role: "alert" }, t("shell.no_such_run", { run: state.run }));
-  if (run.usable && !runs.facts.get(run.name)) {
+  if (run.usable && !isWatched(run) && !runs.facts.get(run.name)) {
     learn(run).then(redraw, redraw);
     if (room === use || room === inside) return h("p", { class: "empty", role: "status" }, t("shell.loading_model"));
   }
   return room
     ? h("div", { key: `${room.name} ${run.name}`, class: `room ${room.name}` }, room.view(run, state, runs.known))
     : null;
+}
+
+/** What is used is the best checkpoint so far. */
+function Unfinished({ checkpoint }) {
+  const { step, steps, metric, score } = checkpoint;
+  const scored = metric && score != null && t("shell.unfinished.score", { metric: metricName(metric), score });
+  return h("p", { class: "banner", role: "status" }, t("shell.unfinished", { step, steps }), scored && ` ${scored}`);
 }
 
 function Header({ run, rooms, room }) {

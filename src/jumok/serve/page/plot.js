@@ -54,8 +54,9 @@ export function before(points, step) {
   return low ? points[low - 1] : null;
 }
 
-/** Where steps and values are in a picture of this size. `range`: first and last step, the same for all charts. */
-export function frameOf({ series, range, log = false, zero = false }, width, height) {
+/** Where steps and values are in a picture of this size. `range`: first and last step, the same for all charts; `most`:
+ *  what no value can exceed. */
+export function frameOf({ series, range, log = false, zero = false, most = Infinity }, width, height) {
   const values = series
     .flatMap((one) => one.points.map((point) => point[1]))
     .filter((value) => Number.isFinite(value) && (!log || value > 0));
@@ -64,6 +65,7 @@ export function frameOf({ series, range, log = false, zero = false }, width, hei
   if (zero) low = Math.min(low, 0);
   if (low === high)
     [low, high] = log ? [low / 2, high * 2] : [low - (Math.abs(low) || 1) / 10, high + (Math.abs(high) || 1) / 10];
+  high = Math.min(high, most);
   const scale = log ? Math.log10 : (value) => value;
   const pad = (scale(high) - scale(low)) * 0.05;
   const [bottom, top] = [scale(low) - (zero && low === 0 ? 0 : pad), scale(high) + pad];
@@ -74,7 +76,7 @@ export function frameOf({ series, range, log = false, zero = false }, width, hei
     x: (step) => inner.left + ((step - x0) / (x1 - x0)) * (inner.right - inner.left),
     y: (value) => inner.bottom - ((scale(value) - bottom) / (top - bottom)) * (inner.bottom - inner.top),
     step: (x) => x0 + ((x - inner.left) / (inner.right - inner.left)) * (x1 - x0),
-    yTicks: log ? logTicks(bottom, top) : ticks(bottom, top, 5),
+    yTicks: (log ? logTicks(bottom, top) : ticks(bottom, top, 5)).filter((value) => value <= most),
     xTicks: ticks(x0, x1, width < 420 ? 4 : 6).filter(Number.isInteger),
   };
 }
@@ -163,7 +165,7 @@ function markShapes({ step, sign, colour, tall }, frame) {
           },
         ]
       : []),
-    { kind: "text", x, y: frame.top - 10, text: sign, size: SIGN, anchor: "middle", fill: stroke },
+    { kind: "text", x, y: frame.top - 10, text: sign, size: tall ? SIGN : SIGN - 3, anchor: "middle", fill: stroke },
   ];
 }
 

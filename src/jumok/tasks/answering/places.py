@@ -46,7 +46,7 @@ def encode_question(tokenizer: Tokenizer, example: Question, long_texts: LongTex
     offsets = whole_characters(example.context, encoded.offsets)
     parts = long_texts.parts(len(encoded.ids), room - len(asked), where=example.where)
     owner = owners(parts, range(len(encoded.ids)))
-    first = len(tokenizer.frame(asked))
+    first = tokenizer.second_at(len(asked))
     windows = [
         Window(
             tokenizer.frame(asked, encoded.ids[start:end]),

@@ -60,6 +60,7 @@ class Answerer(Predictor[Question, Answered]):
     kind = "answering"
     example = Question
     answers = Answered
+    columns = ("answer", "start", "probability")
     options = AnswerConfig
     marks = True
 
@@ -89,9 +90,18 @@ class Answerer(Predictor[Question, Answered]):
     def about(self) -> dict[str, Any]:
         return {"no_answer": self.config.no_answer}
 
+    def first_row(self, example: Question) -> Sequence[int]:
+        return self.encode(example, None).windows[0].row
+
     def completed(self, example: Question, output: Answered) -> Question:
         best = output.answers[0]
         return replace(example, answers=[(best.text, best.start)] if best.text else [])
+
+    def cells(self, example: Question, output: Answered) -> dict[str, Any]:
+        """No start where there is no answer."""
+        best = output.answers[0]
+        start = {"start": best.start} if best.text else {}
+        return {"answer": best.text, **start, "probability": best.score}
 
     def best(self, questions: Sequence[Windows], *, n_best: int = 1) -> list[list[Span]]:
         """The n best answers to every question, best first; at least one, which may be empty.

@@ -64,6 +64,7 @@ class Chooser(Predictor[Choice, Chosen]):
     kind = "choice"
     example = Choice
     answers = Chosen
+    columns = ("label", "probability")
 
     def __init__(self, engine: Engine, tokenizers: Tokenizers, facts: WindowedFacts) -> None:
         self.engine, self.tokenizers = engine, tokenizers
@@ -84,6 +85,9 @@ class Chooser(Predictor[Choice, Chosen]):
 
     def completed(self, example: Choice, output: Chosen) -> Choice:
         return replace(example, label=output.label)
+
+    def cells(self, example: Choice, output: Chosen) -> dict[str, Any]:
+        return {"label": output.label, "probability": output.probabilities[output.label]}
 
     def believed(self, examples: Sequence[Sequence[Rows]]) -> list[Array]:
         """The probability of each ending, for examples given as windows of rows.

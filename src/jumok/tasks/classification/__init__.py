@@ -54,6 +54,9 @@ class ClassificationFacts(WindowedFacts):
     """between several labels"""
     temperature: Positive = 1.0
     """calibration: its outputs were divided by this after training; already part of the weights"""
+    mean: float = 0.0
+    deviation: Positive = 1.0
+    """of the numbers it was trained on, in units of which it learned them; already part of the weights"""
     longest: Count | None = None
     """length of the longest row of the training data, in tokens"""
 
@@ -65,6 +68,7 @@ class ClassificationKind(TaskKind):
     models = ("rnn", "bert", "gpt")
     facts = ClassificationFacts
     decides = ("predicts",)
+    own_facts = (*TaskKind.own_facts, "mean", "deviation")
     pipeline = "text-classification"
     architectures = {"bert": "BertForSequenceClassification", "gpt": "GPT2LMHeadModel"}
 
@@ -85,6 +89,14 @@ class ClassificationKind(TaskKind):
 
     def has_labels(self, config: Mapping[str, Any]) -> bool:
         return config.get("predicts") != "number"
+
+    def final_weights(self, weights: dict[str, Any], facts: ClassificationFacts) -> dict[str, Any]:
+        """Fold the temperature, or the scale of numbers, into the output layer: other programs need not know them."""
+        factor, shift = facts.deviation / facts.temperature, facts.mean
+        if (factor, shift) == (1.0, 0.0):
+            return weights
+        weight, bias = weights["output.weight"] * factor, weights["output.bias"] * factor + shift
+        return {**weights, "output.weight": weight, "output.bias": bias}
 
     def does(self, facts: ClassificationFacts) -> str:
         return f"to classify texts as {', '.join(facts.labels)}" if facts.labels else "to predict a number"

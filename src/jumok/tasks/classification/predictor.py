@@ -15,7 +15,7 @@ from jumok.score.classification import calibration_error, perplexity_of, reliabi
 from jumok.score.confusion import confusion
 from jumok.score.significance import Comparison, Values
 from jumok.tasks.classification import ClassificationFacts
-from jumok.tasks.protocol import Attention, Measured, Note, Predictor, answered, plain
+from jumok.tasks.protocol import Measured, Note, Predictor, answered, plain
 from jumok.tasks.targets import FEW_LABELS, Classes, Numbers, Targets
 from jumok.tasks.windows import Framed, LongTexts
 from jumok.text.tokenizer import Tokenizer, Tokenizers
@@ -94,6 +94,7 @@ class Classifier(Predictor[Labelled, Classified]):
         """`targets` interprets the model's outputs; during training, numbers are standardised."""
         self.engine, self.tokenizers, self.targets, self.facts = engine, tokenizers, targets, facts
         self.labels = targets.labels
+        self.columns = ("label", "probability") if isinstance(targets, Classes) else ("label",)
         self.pair = facts.pair
         self.long_texts = facts.rule(engine.longest)
         self.label_ids = label_ids(self.tokenizer, self.labels) if engine.kind == "gpt" else None
@@ -149,6 +150,11 @@ class Classifier(Predictor[Labelled, Classified]):
         """No label at all is written as the separator alone."""
         return replace(example, label=output.text or self.facts.separator)
 
+    def cells(self, example: Labelled, output: Classified) -> dict[str, Any]:
+        """A number, or several labels, have no probability."""
+        label = float(output.text) if output.value is not None else output.text or self.facts.separator
+        return {"label": label} | ({} if output.probability is None else {"probability": output.probability})
+
     def believed(self, examples: Sequence[Labelled], *, done: Done = nobody) -> Values:
         """[n, width]: probabilities of the labels, or the predicted numbers."""
         return self._believed([self.encode(example, None) for example in examples], done)
@@ -197,15 +203,8 @@ class Classifier(Predictor[Labelled, Classified]):
             what = f"the runs have different labels: {', '.join(self.labels)} and {', '.join(other.labels)}"
             raise InputError(what, hint="compare two runs with the same labels", code="input.different_runs")
 
-    def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
-        """Attention in the first window: `self`, every layer and head of a Transformer, or `pool`, the weights that a
-        recurrent network pools its states with."""
-        row = self.encode(self.parse(example), None).rows[0]
-        found = self.engine.attention(row)
-        if not found:
-            return super().attention(example, output)
-        tokens = self.tokenizer.pieces([self.tokenizer.start_id, *row] if self.engine.kind == "gpt" else row)
-        return {name: Attention(tokens if name == "self" else [""], tokens, maps) for name, maps in found.items()}
+    def first_row(self, example: Labelled) -> Sequence[int]:
+        return self.encode(example, None).rows[0]
 
     def draw_attention(self, example: Any, picture: Path, *, output: str | None = None) -> dict[str, Any]:
         """Draw the words of a text, shaded by their attention."""
@@ -292,7 +291,7 @@ def attended_words(tokenizer: Tokenizer, example: Labelled, weights: Array) -> l
         if words:
             np.add.at(sums, owners.clip(min=0), weights[first : first + len(offsets)])
         found += [(word, round(float(weight), 4)) for word, weight in zip(words, sums, strict=True)]
-        first += len(offsets) + 1
+        first += len(offsets) + tokenizer.ends_between
     return found
 
 

@@ -142,7 +142,9 @@ class ClassificationTask(OneTextTask[Labelled]):
     def facts(self) -> ClassificationFacts:
         separator = self.targets.separator if isinstance(self.targets, Several) else "|"
         longest = self.train.facts["longest"]
-        return self.windowed_facts(ClassificationFacts, pair=self.pair, separator=separator, longest=longest)
+        numbers = stored_targets(self.targets) if isinstance(self.targets, Numbers) else {}
+        more = {"pair": self.pair, "separator": separator, "longest": longest, **numbers}
+        return self.windowed_facts(ClassificationFacts, **more)
 
     def batch(self, examples: Indices) -> Batch:
         text, label = self.train.fields["text"], self.train.fields["label"]
@@ -174,12 +176,6 @@ class ClassificationTask(OneTextTask[Labelled]):
         temperature = predictor.targets.temperature(believed, gold)
         return {} if temperature is None else {"temperature": temperature}
 
-    def final_weights(self, weights: dict[str, Tensor], facts: ClassificationFacts) -> dict[str, Tensor]:
-        """Fold the temperature, or the scale of numbers, into the output layer: other programs need not know them."""
-        if isinstance(self.targets, Numbers):
-            return scaled_output(weights, self.targets.deviation, self.targets.mean)
-        return weights if facts.temperature == 1.0 else scaled_output(weights, 1 / facts.temperature)
-
     def baseline_scores(self, examples: Sequence[Labelled]) -> dict[str, dict[str, float]]:
         """Scores of the most frequent label or the mean, of a bag of words and, for pairs, of their overlap."""
         rows = [encode_text(self.tokenizer, example, self.long_texts).rows for example in examples]
@@ -205,9 +201,3 @@ def target_loss(
             return F.mse_loss(outputs[:, 0], targets, reduction="sum")
         case _:
             return F.cross_entropy(outputs, targets, weight=weights, label_smoothing=smoothing, reduction="sum")
-
-
-def scaled_output(weights: dict[str, Tensor], factor: float, shift: float = 0.0) -> dict[str, Tensor]:
-    """The weights of a head with scaled and shifted outputs."""
-    weight, bias = weights["output.weight"] * factor, weights["output.bias"] * factor + shift
-    return {**weights, "output.weight": weight, "output.bias": bias}

@@ -17,8 +17,9 @@ from jumok.errors import InputError
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
 from jumok.score.significance import Metric, Metrics, ScoreFunction, Values
+from jumok.tasks.attention import Attention
 from jumok.tasks.language_model import LanguageModelFacts
-from jumok.tasks.protocol import Attention, Measured, Note, Predictor
+from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
 
 

@@ -14,6 +14,7 @@ from pydantic import Field
 from jumok.config import Count, CountOrZero
 from jumok.data.passages import FRAME_OF_PAIR
 from jumok.engines import Engine
+from jumok.errors import RecipeError
 from jumok.examples.made.data import ToyStories
 from jumok.examples.plain import DocumentData
 from jumok.models.head import Head
@@ -50,6 +51,9 @@ class EncoderFacts:
 
 def extended_tokenizer(old: Tokenizer, texts: Iterable[str], new_pieces: int) -> Tokenizer:
     """The vocabulary with `new_pieces` words of the texts added."""
+    if new_pieces and old.kind != "wordpiece":
+        what = f"words can only be added to a WordPiece vocabulary, and that of init is {old.kind}"
+        raise RecipeError(what, where="task.new_pieces", hint="leave out task.new_pieces", code="recipe.new_pieces")
     return old.extended(texts, new_pieces)[0] if new_pieces else old
 
 

@@ -17,11 +17,11 @@ from jumok.errors import InputError
 from jumok.examples.documents import Sentence
 from jumok.examples.plain import Text
 from jumok.score.significance import Values
+from jumok.tasks.attention import Attention
 from jumok.tasks.pretraining import EncoderFacts, PretrainingConfig
 from jumok.tasks.pretraining.scores import DEV_SEED, dev_scores, judge, majority_accuracy, pretraining_metrics
-from jumok.tasks.protocol import Attention, Measured, Note, Predictor
+from jumok.tasks.protocol import Measured, Note, Predictor
 from jumok.text.tokenizer import Tokenizers
-from jumok.text.vocabulary import WORDPIECE_PREFIX
 
 SCORE_TOKENS = 4096
 PIECES_TOGETHER, MASKS_TOGETHER = 1 << 15, 256  # limits on states, and on vocabulary distributions, in memory
@@ -111,7 +111,7 @@ class Encoder(Predictor[Text, Encoded]):
                 parts = [ids[at : at + room] for at in range(0, max(len(ids), 1), room)]
                 return Asked(ask, text, [self.tokenizer.frame(part) for part in parts])
             case "fill":
-                row = self.tokenizer.frame(self._with_masks(text))
+                row = self.tokenizer.frame(self.tokenizer.encode_masked(text))
             case "follows":
                 if example.pair is None or not example.pair.strip():
                     what, hint = f"not two texts: {text[:60]!r}", "separate A and B with a tab"
@@ -136,11 +136,6 @@ class Encoder(Predictor[Text, Encoded]):
             what = f"the model has no head that predicts {NO_HEAD[ask]}"
             raise InputError(what, where=example.where, hint="use --set ask=embedding", code="input.no_head")
         return ask
-
-    def _with_masks(self, text: str) -> list[int]:
-        assert self.tokenizer.mask_id is not None
-        first, *others = self.tokenizer.encode_batch(text.split(self.mask))
-        return first + [i for ids in others for i in (self.tokenizer.mask_id, *ids)]
 
     def _refuse_long(self, row: Sequence[int], where: str) -> None:
         if len(row) > self.max_len:
@@ -178,7 +173,7 @@ class Encoder(Predictor[Text, Encoded]):
                 candidates = [self._best(p, top_k) for p in of_masks]
                 text = asked.text
                 for found in candidates:
-                    text = text.replace(self.mask, found[0].piece.removeprefix(WORDPIECE_PREFIX), 1)
+                    text = text.replace(self.mask, self.tokenizer.written(found[0].id), 1)
                 yield Encoded(text, candidates)
 
     def _best(self, probabilities: Array, top_k: int) -> list[Candidate]:
@@ -210,8 +205,8 @@ class Encoder(Predictor[Text, Encoded]):
 
     def attention(self, example: Any, output: Any = None) -> dict[str, Attention]:
         read = self.parse(example)
-        pair = None if read.pair is None else self._with_masks(read.pair)
-        row = self.tokenizer.frame(self._with_masks(read.text), pair)
+        pair = None if read.pair is None else self.tokenizer.encode_masked(read.pair)
+        row = self.tokenizer.frame(self.tokenizer.encode_masked(read.text), pair)
         self._refuse_long(row, read.where)
         tokens = self.tokenizer.pieces(row)
         return {name: Attention(tokens, tokens, weights) for name, weights in self.engine.attention(row).items()}

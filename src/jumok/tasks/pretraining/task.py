@@ -138,9 +138,6 @@ class PretrainingTask:
     def calibrated(self, predictor: Any, dev: Sequence[Sentence]) -> dict[str, Any]:
         return {}
 
-    def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
-        return weights
-
 
 def _no_pairs(n: int, where: str) -> DataError:
     """Say why next-sentence prediction has no pairs, if n passages have two sentences or more."""

@@ -70,6 +70,7 @@ class Relater(Predictor[Related, RelatedText]):
     kind = "relation"
     example = Related
     answers = RelatedText
+    columns = ("label", "probability")
     marks = True
     table_columns = ("relation", "probability", *(f"{side}_{name}" for side in ("head", "tail") for name in _ENTITY))
 
@@ -108,8 +109,15 @@ class Relater(Predictor[Related, RelatedText]):
         types = sorted({name for pair in self.pairs for name in pair if name})
         return {"no_relation": self.no_relation, "types": types, "pairs": sorted(self.pairs)}
 
+    def first_row(self, example: Related) -> Sequence[int]:
+        return self.encode(example, None).ids
+
     def completed(self, example: Related, output: RelatedText) -> Related:
         return replace(example, label=output.relations[0].label)
+
+    def cells(self, example: Related, output: RelatedText) -> dict[str, Any]:
+        best = output.relations[0]
+        return {"label": best.label, "probability": best.probability}
 
     def believed(self, rows: Sequence[Row], *, done: Done = nobody) -> Array:
         """Probabilities [n, L], the mean over the models."""

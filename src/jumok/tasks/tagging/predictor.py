@@ -17,7 +17,7 @@ from jumok.tasks.tagging import TaggingFacts, types_of
 from jumok.tasks.tagging.units import Read, Units, Window, gold_tags, windows_of
 from jumok.tasks.targets import FEW_LABELS
 from jumok.text.span import Span
-from jumok.text.tags import Place, in_characters, spans
+from jumok.text.tags import Place, in_characters, places_of, spans
 from jumok.text.tokenizer import Tokenizers
 
 
@@ -70,6 +70,7 @@ class Tagger(Predictor[Spans, TaggedText]):
     kind = "tagging"
     example = Spans
     answers = TaggedText
+    columns = ("spans",)
     table_columns = "type", "text", "start", "end", "score"
     marks = True
 
@@ -95,12 +96,25 @@ class Tagger(Predictor[Spans, TaggedText]):
         for example, encoded, tagged in zip(examples, read, found, strict=True):
             yield self._output(example.text, encoded, tagged)
 
+    def first_row(self, example: Spans) -> Sequence[int]:
+        return self.encode(example, None).windows[0].row
+
     def completed(self, example: Spans, output: TaggedText) -> Spans:
         """Words with their tags if the text is made of words, else entities by their characters."""
         if self.units.of == "words" and output.words and " ".join(output.words) == example.text:
             return Spans.of_words(output.words, output.tags, example.where)
         entities = [Span(entity.start, entity.end, entity.label) for entity in output.entities]
         return Spans(example.text, entities, where=example.where)
+
+    def cells(self, example: Spans, output: TaggedText) -> dict[str, Any]:
+        """Entities by their characters; words that were given have a tag each."""
+        found = [
+            {"start": span.start, "end": span.end, "label": span.label, "score": span.score} for span in output.entities
+        ]
+        if example.words is None:
+            return {"spans": found}
+        done = self.completed(example, output)
+        return {"spans": found, "tags": done.tags if done.tags is not None else _tags_of(example.words, done.marked)}
 
     def decide(self, texts: Sequence[Encoded]) -> list[Tags]:
         """The tags of each text's units, each from the window with the most context around it.
@@ -194,3 +208,14 @@ def with_entities(text: str, entities: Sequence[Span]) -> str:
         line += f"{text[at : entity.start]}[{entity.text}]({entity.label})"
         at = entity.end
     return line + text[at:]
+
+
+def _tags_of(words: Sequence[str], entities: Sequence[Span]) -> list[str]:
+    """A tag for each word that has characters of an entity."""
+    tags = ["O"] * len(words)
+    places = places_of(words)
+    for entity in entities:
+        inside = [i for i, (start, end) in enumerate(places) if start < entity.end and entity.start < end]
+        for i in inside:
+            tags[i] = f"{'B' if i == inside[0] else 'I'}-{entity.label}"
+    return tags

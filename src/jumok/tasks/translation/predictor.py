@@ -21,16 +21,14 @@ from jumok.engines import Array, Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
 from jumok.score.translation import bleu_by_length, translation_metrics
-from jumok.tasks.protocol import Attention, Measured, Note, NoteCounter, Predictor, answered
+from jumok.tasks.attention import Attention
+from jumok.tasks.protocol import Measured, Note, NoteCounter, Predictor, answered
 from jumok.tasks.translation import TranslationFacts
 from jumok.tasks.translation.repair import repaired
 from jumok.tasks.translation.words import Word, beginnings, sure_words, words_of
 from jumok.text.placeholders import Unit, compare, find_units
 from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID
-
-PLACEHOLDERS = "translation.placeholders"
-"""code of the note on an output that has not kept the placeholders of its source"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -113,6 +111,7 @@ class Translator(Predictor[Pair, Translation]):
     kind = "translation"
     example = Pair
     answers = Translation
+    columns = ("translation",)
     options = TranslateOptions
     max_characters = 20_000
 
@@ -205,6 +204,9 @@ class Translator(Predictor[Pair, Translation]):
 
     def completed(self, example: Pair, output: Translation) -> Pair:
         return replace(example, target=output.text)
+
+    def cells(self, example: Pair, output: Translation) -> dict[str, Any]:
+        return {"translation": output.text}
 
     def quick(self, examples: Sequence[Pair]) -> dict[str, float]:
         """Perplexity, and BLEU and exact match of greedy outputs."""
@@ -303,7 +305,9 @@ class Translator(Predictor[Pair, Translation]):
         if encoded.tokenizers.target.slot_ids and (found := compare(encoded.units, find_units(text))):
             facts = {"missing": found.missing, "extra": found.extra}
             told = "placeholders or markup differ from the source: check the output"
-            notes.append(Note(PLACEHOLDERS, told, facts | ({"reordered": found.order} if found.order else {})))
+            notes.append(
+                Note("translation.placeholders", told, facts | ({"reordered": found.order} if found.order else {}))
+            )
         return notes
 
     def _refuse_too_long(self, *sides: Sequence[int], where: str) -> None:

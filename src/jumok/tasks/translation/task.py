@@ -170,9 +170,6 @@ class TranslationTask:
     def calibrated(self, predictor: Any, dev: Sequence[Pair]) -> dict[str, Any]:
         return {}
 
-    def final_weights(self, weights: dict[str, Tensor], facts: Any) -> dict[str, Tensor]:
-        return weights
-
     def batches(self, epoch: int) -> Iterator[Indices]:
         fields = ("source", "target")
         return shuffled_batches(self.train, fields, batch_tokens=self.batch_tokens, seed=self.seed, epoch=epoch)

@@ -52,7 +52,7 @@ function content(run, parts, tab) {
   const text = (state.text ?? "").trim();
   if (!text && tab !== "positions")
     return [
-      h("p", { class: "muted" }, t("inside.no_text")),
+      h("p", { class: "muted" }, t("inside.about")),
       h(Examples, { run, show: !run.pair, take: (one) => go({ text: one }) }),
     ];
   return h(TABS[tab], { run, text, parts });
@@ -87,12 +87,21 @@ function Text({ run }) {
   );
 }
 
+/** Scroll the row of tabs, and nothing else: the browser would go on with Tab from what is scrolled into view. */
+function reveal(tab) {
+  if (!tab) return;
+  const row = tab.parentElement;
+  const [left, right] = [tab.offsetLeft - row.offsetLeft, tab.offsetLeft - row.offsetLeft + tab.offsetWidth];
+  if (left < row.scrollLeft) row.scrollLeft = left;
+  else if (right > row.scrollLeft + row.clientWidth) row.scrollLeft = right - row.clientWidth;
+}
+
 let reached = ""; // the tab that was scrolled to, where they are wider than the page
 
 function Tabs({ tabs, tab }) {
   if (reached !== tab) {
     reached = tab;
-    setTimeout(() => document.getElementById(`inside-${tab}`)?.scrollIntoView({ block: "nearest", inline: "nearest" }));
+    setTimeout(() => reveal(document.getElementById(`inside-${tab}`)));
   }
   const move = (event) => {
     const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key];

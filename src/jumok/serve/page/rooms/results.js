@@ -33,7 +33,7 @@ function view(run, state) {
   return [
     h(
       "div",
-      { class: "line spread" },
+      { class: "line spread head" },
       h(
         "div",
         { class: "about-run" },
@@ -95,7 +95,7 @@ function Remarks({ results, result, metric }) {
     metric && low === high && t("results.no_width"),
     ...(result.notes ?? []),
   ].filter(Boolean);
-  return told.map((text) => h("p", { key: text, class: "note" }, text));
+  return told.length > 0 && h("div", { class: "notes" }, told.map((text) => h("p", { key: text, class: "note" }, text)));
 }
 
 /** A run without scores: what to do to get some. */

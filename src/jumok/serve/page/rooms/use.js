@@ -2,7 +2,7 @@
 
 import { h } from "../view.js";
 import { t } from "../words.js";
-import { Answer, Choose } from "./use/answer.js";
+import { Ask, Choose } from "./use/answer.js";
 import { Chat } from "./use/chat.js";
 import { Classify } from "./use/classify.js";
 import { Encode } from "./use/fill.js";
@@ -15,7 +15,7 @@ const PARTS = {
   classification: () => Classify,
   tagging: () => Tag,
   relation: () => Relate,
-  answering: () => Answer,
+  answering: () => Ask,
   choice: () => Choose,
   language_model: () => Generate,
   pretraining: () => Encode,
@@ -30,7 +30,15 @@ function view(run) {
   const part = PARTS[run.task]?.(run);
   if (!part) return h("p", { class: "empty" }, t("use.unknown", { task: run.task ?? "" }));
   const name = part === Chat ? "chat" : run.predicts === "number" ? "number" : run.task;
-  return [h("h1", {}, t(`use.heading.${name}`)), h(part, { run })];
+  return [
+    h(
+      "div",
+      { class: "stack tight" },
+      h("h1", {}, t(`use.heading.${name}`)),
+      run.description && h("p", { class: "muted", lang: "" }, run.description),
+    ),
+    h(part, { run }),
+  ];
 }
 
 export const room = { name: "use", title: "use.title", fits: (run) => run.usable !== false, view: (run) => view(run) };

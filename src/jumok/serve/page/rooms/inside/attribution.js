@@ -6,6 +6,7 @@ import { fixed, t } from "../../words.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
+import { percent } from "../use/text.js";
 import { colour, cutTo, mixed, paint, Picture, roomIn, widthOf } from "../../scene.js";
 
 const METHODS = ["occlusion", "gradient", "integrated"];
@@ -60,7 +61,7 @@ function Shares({ run, found, method }) {
     h(Outputs, { found, run }),
     h(
       "section",
-      { class: "panel stack tight", "aria-label": t("inside.shares") },
+      { class: "panel stack tight shares", "aria-label": t("inside.shares") },
       h(
         "div",
         { class: "line spread" },
@@ -89,7 +90,8 @@ function Shares({ run, found, method }) {
       h(
         "p",
         { class: "small muted" },
-        t("inside.log_prob", { value: fixed(found.value, 3) }),
+        run.predicts !== "number" &&
+          t("inside.probability", { share: percent(Math.exp(found.value)), value: fixed(found.value, 3) }),
         found.gap !== null &&
           found.gap !== undefined &&
           ` ${t("inside.gap", { gap: fixed(found.gap, 4), from: fixed(found.baseline, 3) })}`,

@@ -2,7 +2,8 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { fixed, t } from "../../words.js";
+import { t } from "../../words.js";
+import { percent } from "../use/text.js";
 import { asked, shown } from "./data.js";
 import { Pending } from "./pending.js";
 import { Tree } from "./tree.js";
@@ -51,7 +52,7 @@ function StepList({ steps, given, from }) {
               "p",
               { class: "line spread" },
               h("strong", {}, shown(step.token)),
-              h("span", { class: "number" }, fixed(step.probability, 3)),
+              h("span", { class: "number" }, percent(step.probability)),
             ),
             h(
               "ul",
@@ -65,12 +66,12 @@ function StepList({ steps, given, from }) {
                     {
                       type: "button",
                       class: one.id === step.id ? "bar chosen" : "bar",
-                      "aria-label": t("inside.go_on", { token: shown(one.token), share: fixed(one.probability, 3) }),
+                      "aria-label": t("inside.go_on", { token: shown(one.token), share: percent(one.probability) }),
                       onClick: () => from([...before(at), one.id]),
                     },
                     h("span", { class: "fill", style: { width: `${100 * one.probability}%` } }),
                     h("span", { class: "name" }, told(one, step.top)),
-                    h("span", { class: "number" }, fixed(one.probability, 3)),
+                    h("span", { class: "number" }, percent(one.probability)),
                   ),
                 ),
               ),

@@ -1,5 +1,5 @@
 // The beam as a tree: a column for each step and a line for each hypothesis, the best one first; on a narrow page turned, a
-// row for each step, so that nothing scrolls sideways.
+// row for each step. What the search still tried after the winner had ended is left out unless all of it is asked for.
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
@@ -12,13 +12,14 @@ const STEP = 96; // from one step to the next
 const LANE = 34; // from one hypothesis to the next
 const GAP = 18; // between two boxes of a hypothesis
 const SIZE = 13; // of letters
-const TURNED = { step: 52, box: 36, narrow: 66, wide: 84, size: 12 }; // of a narrow page; lines are as wide as there is room
+const TURNED = { step: 52, box: 36, narrow: 58, wide: 84, size: 11 }; // of a narrow page; lines are as wide as there is room
 
 /** Steps and lines of the nodes that are shown: a hypothesis stays on its line as long as it is free. */
 export function placed(tree, given, isBest) {
   const depth = [];
   tree.forEach((node, i) => (depth[i] = node.parent < 0 ? 0 : depth[node.parent] + 1)); // parents come first
-  const seen = tree.map((node, i) => i).filter((i) => depth[i] >= given && isShown(tree[i]));
+  const end = isWhole() ? Infinity : Math.max(...depth.filter((_, i) => isBest(i)), given);
+  const seen = tree.map((node, i) => i).filter((i) => depth[i] >= given && depth[i] <= end && isShown(tree[i]));
   const lanes = new Map();
   const steps = Math.max(...seen.map((i) => depth[i] - given), 0) + 1;
   const rank = (i) => (isBest(i) ? 0 : tree[i].fate === "pruned" ? 2 : 1);
@@ -52,7 +53,8 @@ export function placed(tree, given, isBest) {
   };
 }
 
-const isShown = (node) => node.fate !== "pruned" || state.pruned === "shown";
+const isWhole = () => state.pruned === "shown";
+const isShown = (node) => node.fate !== "pruned" || isWhole();
 
 /** Where the boxes are, and the lines between them. */
 function drawn(tree, found, turned) {
@@ -139,8 +141,8 @@ export function Tree({ run, tree, outputs, beam, given, from }) {
             h("rect", { x, y, width, height, rx: 5 }),
             h(
               "text",
-              { x: x + 6, y: y + height / 2, "font-size": picture.letter },
-              cutTo(shown(tree[i].token), width - (isBest(i) ? 16 : 11), picture.letter), // bold is wider
+              { x: x + (turned ? 4 : 6), y: y + height / 2, "font-size": picture.letter },
+              cutTo(shown(tree[i].token), width - (turned ? 6 : 11) - (isBest(i) ? 5 : 0), picture.letter), // bold is wider
             ),
           );
         }),
@@ -170,10 +172,10 @@ function Controls({ beam }) {
       { class: "check small" },
       h("input", {
         type: "checkbox",
-        checked: state.pruned === "shown",
+        checked: isWhole(),
         onChange: (event) => go({ pruned: event.target.checked ? "shown" : null }),
       }),
-      t("inside.show_pruned"),
+      t("inside.show_all"),
     ),
   );
 }

@@ -5,7 +5,8 @@ import { t } from "../../words.js";
 import { other } from "./compare.js";
 import { count, interval, lengths, written } from "./data.js";
 
-const WIDE = 460;
+const ALONE = 1000; // wide, if no other picture stands beside it
+const BESIDE = 460;
 const HIGH = 230;
 const AROUND = { left: 34, right: 8, top: 10, bottom: 44 };
 
@@ -15,6 +16,8 @@ export function Lengths({ result, split, run }) {
   const compared = other(run, split)?.bleu_by_source_words ?? [];
   const series = [own, compared].filter((one) => one.length);
   const most = niceCeil(Math.max(...series.flat().map((score) => score.high)));
+  const phone = matchMedia("(max-width: 44rem)").matches;
+  const WIDE = phone || result.confusion || result.reliability ? BESIDE : ALONE;
   const x = (i) => AROUND.left + ((i + 0.5) * (WIDE - AROUND.left - AROUND.right)) / own.length;
   const y = (value) => HIGH - AROUND.bottom - (value / most) * (HIGH - AROUND.top - AROUND.bottom);
   const ticks = [0, most / 2, most];

@@ -1,6 +1,6 @@
 // The curves of one run, or of several laid over each other.
 
-import { metricName } from "../results/data.js";
+import { isShare, metricName } from "../results/data.js";
 import { Chart } from "../../chart.js";
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
@@ -41,7 +41,11 @@ export function Curves({ logs }) {
       h(Chart, {
         key: "score",
         name,
-        chart: chart("score", scores(logs, score), { marks: chosen(logs[0]), about: t("training.not_smoothed") }),
+        chart: chart("score", scores(logs, score), {
+          most: isShare(score) ? 100 : Infinity,
+          marks: chosen(logs[0]),
+          about: t("training.not_smoothed"),
+        }),
         controls: h(ScoreMenu, { logs, score }),
       }),
     h(Chart, {

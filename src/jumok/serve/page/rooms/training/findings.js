@@ -76,6 +76,7 @@ function Spikes({ spikes }) {
     h(
       "table",
       { class: "spikes small" },
+      h("caption", { class: "label" }, t("training.spikes")),
       h(
         "thead",
         {},

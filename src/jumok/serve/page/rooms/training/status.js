@@ -15,7 +15,7 @@ const stopping = new Map(); // run → "asked" | "sent" | a problem
 export function statusOf(log) {
   const { last, finished, diverged } = log.facts;
   if (log.status === "running") {
-    if (finished && finished.reason !== "interrupted") return "scoring";
+    if (finished && !["interrupted", "ended"].includes(finished.reason)) return "scoring";
     return last ? "running" : "preparing";
   }
   if (diverged && diverged.step >= (last?.step ?? 0)) return "diverged";

@@ -6,9 +6,9 @@ import { Bars } from "./bars.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
 import { Marked } from "./spans.js";
-import { Box, Copy, Remarks, kept, percent } from "./text.js";
+import { Answer, Box, Copy, Remarks, Sides, kept, percent } from "./text.js";
 
-export function Answer({ run }) {
+export function Ask({ run }) {
   const [question, context] = [kept("question"), kept("text")];
   const ready = question.trim() && context.trim();
   const example = { question, context };
@@ -20,23 +20,31 @@ export function Answer({ run }) {
   const output = ready ? found.answer : null;
   const best = output?.answers?.[0];
   return [
-    h(Box, { name: "question", label: t("use.answer.question"), placeholder: t("use.answer.ask"), rows: "2" }),
-    h(Box, { name: "text", label: t("use.answer.context"), placeholder: t("use.answer.paste"), rows: "4" }),
     h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      !output && h("p", { class: "muted" }, t("use.answer.empty")),
-      best && h("p", { class: "answer", dir: "auto" }, best.text || t("use.answer.none")),
-      best?.text && !found.waiting && h(Marked, { text: context, spans: [best], label: () => "" }),
-      output?.answers?.length > 1 && h(Others, { answers: output.answers }),
-      h(Remarks, { desk: found, output }),
-      output &&
-        h(
-          "div",
-          { class: "line" },
-          h(Copy, { text: output.text ?? "" }),
-          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
-        ),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "question", label: t("use.answer.question"), placeholder: t("use.answer.ask"), rows: "2" }),
+        h(Box, { name: "text", label: t("use.answer.context"), placeholder: t("use.answer.paste") }),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && h("p", { class: "muted" }, t("use.answer.empty")),
+        best && h("p", { class: "answer", dir: "auto" }, best.text || t("use.answer.none")),
+        best?.text && !found.waiting && h(Marked, { text: context, spans: [best], label: () => "" }),
+        output?.answers?.length > 1 && h(Others, { answers: output.answers }),
+        h(Remarks, { desk: found, output }),
+        output &&
+          h(
+            "div",
+            { class: "line" },
+            h(Copy, { text: output.text ?? "" }),
+            h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+          ),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -86,20 +94,28 @@ export function Choose({ run }) {
   );
   const output = ready ? found.answer : null;
   return [
-    h(Box, { name: "text", label: t("use.choose.context"), placeholder: t("use.choose.begin"), rows: "2" }),
-    h(Box, { name: "endings", label: t("use.choose.endings"), placeholder: t("use.choose.placeholder") }),
     h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      !output && h("p", { class: "muted" }, t("use.choose.empty")),
-      output?.probabilities &&
-        !found.waiting &&
-        h(Bars, {
-          rows: endings.map((ending, i) => [ending, output.probabilities[i] ?? 0]),
-          chosen: (ending) => ending === output.text,
-        }),
-      h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "text", label: t("use.choose.context"), placeholder: t("use.choose.begin"), rows: "2" }),
+        h(Box, { name: "endings", label: t("use.choose.endings"), placeholder: t("use.choose.placeholder") }),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && h("p", { class: "muted" }, t("use.choose.empty")),
+        output?.probabilities &&
+          !found.waiting &&
+          h(Bars, {
+            rows: endings.map((ending, i) => [ending, output.probabilities[i] ?? 0]),
+            chosen: (ending) => ending === output.text,
+          }),
+        h(Remarks, { desk: found, output }),
+        output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];

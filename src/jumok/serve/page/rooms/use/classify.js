@@ -5,7 +5,7 @@ import { number, t } from "../../words.js";
 import { Bars } from "./bars.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Examples, Remarks, kept } from "./text.js";
+import { Answer, Box, Copy, Examples, Remarks, Sides, kept } from "./text.js";
 
 const WORDS = 120; // left out one by one; longer texts are not looked at word by word
 
@@ -21,30 +21,35 @@ export function Classify({ run }) {
   const output = ready ? found.answer : null;
   return [
     h(
-      "div",
-      { class: run.pair ? "columns" : "stack" },
-      h(Box, {
-        name: "text",
-        label: t(run.pair ? "use.classify.first" : "use.text"),
-        placeholder: t("use.classify.placeholder"),
-      }),
-      run.pair ? h(Box, { name: "pair", label: t("use.classify.second") }) : h(Examples, { run, show: !text }),
-    ),
-    h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      !output && !found.problem && h("p", { class: "muted" }, t("use.classify.empty")),
-      output && !output.error && h(Answer, { run, output }),
-      output && !output.error && h(Deciding, { run, example, output }),
-      h(Remarks, { desk: found, output }),
-      output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, {
+          name: "text",
+          label: t(run.pair ? "use.classify.first" : "use.text"),
+          large: !run.pair,
+          placeholder: t("use.classify.placeholder"),
+        }),
+        run.pair ? h(Box, { name: "pair", label: t("use.classify.second") }) : h(Examples, { run, show: !text }),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && !found.problem && h("p", { class: "muted" }, t("use.classify.empty")),
+        output && !output.error && h(Said, { run, output }),
+        output && !output.error && h(Deciding, { run, example, output }),
+        h(Remarks, { desk: found, output }),
+        output && h("div", { class: "line" }, h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") })),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];
 }
 
-function Answer({ run, output }) {
-  if (run.predicts === "number") return h("p", { class: "answer number" }, number(output.value, 2));
+function Said({ run, output }) {
+  if (run.predicts === "number") return h("p", { class: "answer" }, number(output.value, 2));
   const said = new Set(run.predicts === "labels" ? output.text.split(run.separator) : [output.text]);
   const rows = Object.entries(output.probabilities).sort((a, b) => b[1] - a[1]);
   return [
@@ -77,7 +82,7 @@ function Deciding({ run, example, output }) {
   const most = Math.max(...effects.map(Math.abs), 1e-9);
   return h(
     "div",
-    { class: "stack tight" },
+    { class: "stack tight apart" },
     h("h3", {}, t("use.classify.deciding")),
     ["text", "pair"].map(
       (side) =>

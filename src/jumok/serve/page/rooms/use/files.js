@@ -7,6 +7,7 @@ import { predict } from "./desk.js";
 
 const BATCH = 64; // examples of a request: more than the server takes for somebody who types
 const BYTES = 700_000; // of a request
+const NOT_LINES = /\.(csv|docx?|epub|html?|json|mo|od[pst]|pdf|pot?|pptx?|rtf|srt|tmx|vtt|xhtml|xlf|xliff|xlsx?|xml|ya?ml|zip|gz)$/i;
 const work = { run: null, name: "", total: 0, outputs: [], running: false, problem: null, control: null };
 
 export function Files({ run, options }) {
@@ -44,7 +45,7 @@ export function Files({ run, options }) {
       mine &&
         h(
           "p",
-          { class: "small muted number", role: "status" },
+          { class: "small muted", role: "status" },
           t("use.files.count", {
             n: work.total,
             done: work.outputs.length,
@@ -59,6 +60,14 @@ export function Files({ run, options }) {
 async function start(run, options, input) {
   const file = input.files[0];
   if (!file) return;
+  const kind = NOT_LINES.exec(file.name)?.[1];
+  if (kind) {
+    cancel();
+    const command = `jumok predict ${run.name} ${file.name} --out FILE.${kind}`;
+    Object.assign(work, { run: run.name, total: 0, outputs: [], problem: t("use.files.kind", { kind, command }) });
+    redraw();
+    return;
+  }
   const lines = (await file.text()).replace(/^\ufeff/, "").split(/\r?\n/);
   if (lines.at(-1) === "") lines.pop();
   cancel();

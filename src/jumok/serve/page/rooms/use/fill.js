@@ -2,11 +2,11 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { number, t } from "../../words.js";
+import { fixed, t } from "../../words.js";
 import { Bars } from "./bars.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Remarks, keep, kept } from "./text.js";
+import { Answer, Box, Copy, Remarks, Sides, keep, kept } from "./text.js";
 
 export function Encode({ run }) {
   const ask = run.asks?.includes(state.useAsk) ? state.useAsk : (run.asks?.[0] ?? "embedding");
@@ -37,31 +37,44 @@ function Fill(run) {
   );
   const output = ready ? found.answer : null;
   return [
-    h(Box, { name: "text", label: t("use.text"), placeholder: t("use.fill.placeholder", { mask: run.mask }) }),
     h(
-      "div",
-      { class: "line" },
-      h("button", { onClick: () => insert(run.mask) }, t("use.fill.insert", { mask: run.mask })),
-    ),
-    h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      !output && h("p", { class: "muted" }, t("use.fill.empty", { mask: run.mask })),
-      output?.candidates && h("p", { class: "answer", dir: "auto" }, output.text),
-      output?.candidates &&
-        h(
-          "div",
-          { class: "columns" },
-          output.candidates.map((of, i) => h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]), chosen: (piece) => piece === of[0].piece })),
-        ),
-      h(Remarks, { desk: found, output }),
-      output &&
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, {
+          name: "text",
+          label: t("use.text"),
+          large: true,
+          placeholder: t("use.fill.placeholder", { mask: run.mask }),
+        }),
         h(
           "div",
           { class: "line" },
-          h(Copy, { text: output.text ?? "" }),
-          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+          h("button", { onClick: () => insert(run.mask) }, t("use.fill.insert", { mask: run.mask })),
         ),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && h("p", { class: "muted" }, t("use.fill.empty", { mask: run.mask })),
+        output?.candidates && h("p", { class: "answer", dir: "auto" }, output.text),
+        output?.candidates &&
+          output.candidates.map((of, i) => [
+            output.candidates.length > 1 &&
+              h("h3", { key: `h${i}`, class: "apart" }, t("use.fill.nth", { mask: run.mask, n: i + 1 })),
+            h(Bars, { key: i, rows: of.map((one) => [one.piece, one.score]), chosen: (piece) => piece === of[0].piece }),
+          ]),
+        h(Remarks, { desk: found, output }),
+        output &&
+          h(
+            "div",
+            { class: "line" },
+            h(Copy, { text: output.text ?? "" }),
+            h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+          ),
+      ),
     ),
   ];
 }
@@ -84,25 +97,29 @@ function Follows(run) {
   const output = ready ? found.answer : null;
   return [
     h(
-      "div",
-      { class: "columns" },
-      h(Box, { name: "text", label: t("use.fill.a") }),
-      h(Box, { name: "pair", label: t("use.fill.b") }),
-    ),
-    h(
-      "section",
-      { class: "panel stack tight", "aria-live": "polite" },
-      !output && h("p", { class: "muted" }, t("use.fill.follows_empty")),
-      output &&
-        !output.error &&
-        h(Bars, {
-          rows: [
-            [t("use.fill.yes"), output.follows],
-            [t("use.fill.no"), 1 - output.follows],
-          ],
-          chosen: (label) => (label === t("use.fill.yes")) === output.follows >= 0.5,
-        }),
-      h(Remarks, { desk: found, output }),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "text", label: t("use.fill.a") }),
+        h(Box, { name: "pair", label: t("use.fill.b") }),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && h("p", { class: "muted" }, t("use.fill.follows_empty")),
+        output &&
+          !output.error &&
+          h(Bars, {
+            rows: [
+              [t("use.fill.yes"), output.follows],
+              [t("use.fill.no"), 1 - output.follows],
+            ],
+            chosen: (label) => (label === t("use.fill.yes")) === output.follows >= 0.5,
+          }),
+        h(Remarks, { desk: found, output }),
+      ),
     ),
   ];
 }
@@ -125,35 +142,57 @@ function Alike(run) {
       ? found.answer.map((one) => one.vector)
       : null;
   return [
-    h(Box, { name: "text", label: t("use.fill.lines"), placeholder: t("use.fill.lines_placeholder") }),
     h(
-      "section",
-      { class: "panel stack tight scroll", "aria-live": "polite" },
-      !vectors && h("p", { class: "muted" }, t("use.fill.alike_empty")),
-      vectors &&
+      Sides,
+      {},
+      h(Box, { name: "text", label: t("use.fill.lines"), large: true, placeholder: t("use.fill.lines_placeholder") }),
+      h(
+        Answer,
+        { found },
+        !vectors && h("p", { class: "muted" }, t("use.fill.alike_empty")),
+        vectors && h(Matrix, { lines, vectors }),
+        h(Remarks, { desk: found, output: found.answer?.find((one) => one.error) }),
+        vectors &&
+          h("div", { class: "line" }, h(Copy, { text: JSON.stringify(found.answer), label: t("use.copy_json") })),
+      ),
+    ),
+  ];
+}
+
+/** How alike each two lines are; the columns have the numbers of the rows. */
+function Matrix({ lines, vectors }) {
+  return h(
+    "div",
+    { class: "scroll", tabindex: "0", role: "region", "aria-label": t("use.fill.embedding") },
+    h(
+      "table",
+      { class: "alike" },
+      h(
+        "thead",
+        {},
         h(
-          "table",
+          "tr",
           {},
+          h("td", {}),
+          lines.map((line, j) => h("th", { key: j, scope: "col", class: "number", title: line }, j + 1)),
+        ),
+      ),
+      h(
+        "tbody",
+        {},
+        lines.map((line, i) =>
           h(
-            "tbody",
-            {},
-            lines.map((line, i) =>
-              h(
-                "tr",
-                { key: i },
-                h("th", { scope: "row", dir: "auto" }, line),
-                vectors
-                  .slice(0, i + 1)
-                  .map((v, j) => h("td", { key: j, class: "number" }, number(cosine(v, vectors[i]), 2))),
-              ),
+            "tr",
+            { key: i },
+            h("th", { scope: "row", dir: "auto", title: line }, h("span", { class: "number" }, i + 1), " ", line),
+            vectors.map((v, j) =>
+              h("td", { key: j, class: `number ${i === j ? "muted" : ""}` }, fixed(cosine(v, vectors[i]), 2)),
             ),
           ),
         ),
-      h(Remarks, { desk: found, output: found.answer?.find((one) => one.error) }),
-      vectors &&
-        h("div", { class: "line" }, h(Copy, { text: JSON.stringify(found.answer), label: t("use.copy_json") })),
+      ),
     ),
-  ];
+  );
 }
 
 function cosine(a, b) {

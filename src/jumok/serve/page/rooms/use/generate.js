@@ -6,7 +6,7 @@ import { h } from "../../view.js";
 import { number, t } from "../../words.js";
 import { predict } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Examples, Remarks, kept } from "./text.js";
+import { Answer, Box, Copy, Examples, Remarks, Sides, kept } from "./text.js";
 
 const made = { run: null, prompt: "", text: "", problem: null, control: null, output: null };
 
@@ -19,7 +19,7 @@ export function Generate({ run }) {
     h(
       "label",
       { class: "field", key: name },
-      h("span", {}, `${label}: ${number(value)}`),
+      h("span", { class: "line spread" }, label, h("output", { class: "number" }, number(value))),
       h("input", {
         type: "range",
         min,
@@ -30,28 +30,36 @@ export function Generate({ run }) {
       }),
     );
   return [
-    h(Box, { name: "text", label: t("use.generate.prompt"), placeholder: t("use.generate.placeholder") }),
-    h(Examples, { run, show: !prompt }),
     h(
-      "div",
-      { class: "columns" },
-      range("useTemperature", t("use.generate.temperature"), temperature, 0, 2, 0.1),
-      range("useTokens", t("use.generate.tokens"), tokens, 5, 300, 5),
-    ),
-    h(
-      "div",
-      { class: "line" },
-      h("button", { class: "main", onClick: () => write(run, prompt, temperature, tokens) }, t("use.generate.write")),
-      mine && made.control && h("button", { onClick: () => made.control.abort() }, t("use.generate.stop")),
-    ),
-    h(
-      "section",
-      { class: "panel stack tight", "aria-live": "polite", "aria-busy": Boolean(mine && made.control) },
-      !mine || !(made.text || made.control)
-        ? h("p", { class: "muted" }, t("use.generate.empty"))
-        : h("p", { class: "written as-is", dir: "auto" }, h("span", { class: "muted" }, made.prompt), made.text),
-      mine && h(Remarks, { desk: made, output: made.output }),
-      mine && made.text && h("div", { class: "line" }, h(Copy, { text: made.prompt + made.text })),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "text", label: t("use.generate.prompt"), large: true, placeholder: t("use.generate.placeholder") }),
+        h(Examples, { run, show: !prompt }),
+        h(
+          "div",
+          { class: "columns ranges" },
+          range("useTemperature", t("use.generate.temperature"), temperature, 0, 2, 0.1),
+          range("useTokens", t("use.generate.tokens"), tokens, 5, 300, 5),
+        ),
+        h(
+          "div",
+          { class: "line" },
+          h("button", { class: "main", onClick: () => write(run, prompt, temperature, tokens) }, t("use.generate.write")),
+          mine && made.control && h("button", { onClick: () => made.control.abort() }, t("use.generate.stop")),
+        ),
+      ),
+      h(
+        Answer,
+        { found: { waiting: mine && made.control }, kind: "writing" },
+        !mine || !(made.text || made.control)
+          ? h("p", { class: "muted" }, t("use.generate.empty"))
+          : h("p", { class: "written as-is", dir: "auto" }, h("span", { class: "muted" }, made.prompt), made.text),
+        mine && h(Remarks, { desk: made, output: made.output }),
+        mine && made.text && h("div", { class: "line" }, h(Copy, { text: made.prompt + made.text })),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];

@@ -6,7 +6,7 @@ import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { predict, want } from "./desk.js";
 import { Files } from "./files.js";
-import { Box, Copy, Examples, Remarks, kept, percent, places } from "./text.js";
+import { Answer, Box, Copy, Examples, Remarks, Sides, kept, percent, places } from "./text.js";
 
 /** A text split at the borders of all spans; each segment says what it belongs to in words, not in colour alone. */
 export function Marked({ text, spans, label = (span) => span.label }) {
@@ -45,30 +45,38 @@ export function Tag({ run }) {
   const output = text.trim() ? found.answer : null;
   const rows = output?.error ? [] : (output?.entities ?? []);
   return [
-    h(Box, { name: "text", label: t("use.text"), placeholder: t("use.spans.placeholder") }),
-    h(Examples, { run, show: !text }),
     h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      !output && h("p", { class: "muted" }, t("use.spans.empty")),
-      output && !output.error && !found.waiting && h(Marked, { text, spans: rows }),
-      output && !output.error && !rows.length && h("p", { class: "muted" }, t("use.spans.none")),
-      rows.length > 0 &&
-        h(Table, {
-          head: ["use.spans.entity", "use.spans.type", "use.spans.place", "use.spans.sure"],
-          rows: rows.map((s) => [s.text, s.label, `${s.start}–${s.end}`, percent(s.score)]),
-        }),
-      h(Remarks, { desk: found, output }),
-      output &&
-        h(
-          "div",
-          { class: "line" },
-          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
-          h(Copy, {
-            text: rows.map((s) => [s.start, s.end, s.label, s.text, s.score].join("\t")).join("\n"),
-            label: t("use.copy_tsv"),
+      Sides,
+      {},
+      h(
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "text", label: t("use.text"), large: true, placeholder: t("use.spans.placeholder") }),
+        h(Examples, { run, show: !text }),
+      ),
+      h(
+        Answer,
+        { found },
+        !output && h("p", { class: "muted" }, t("use.spans.empty")),
+        output && !output.error && !found.waiting && h(Marked, { text, spans: rows }),
+        output && !output.error && !rows.length && h("p", { class: "muted" }, t("use.spans.none")),
+        rows.length > 0 &&
+          h(Table, {
+            head: ["use.spans.entity", "use.spans.type", "use.spans.place", "use.spans.sure"],
+            rows: rows.map((s) => [s.text, s.label, `${s.start}–${s.end}`, percent(s.score)]),
           }),
-        ),
+        h(Remarks, { desk: found, output }),
+        output &&
+          h(
+            "div",
+            { class: "line" },
+            h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+            h(Copy, {
+              text: rows.map((s) => [s.start, s.end, s.label, s.text, s.score].join("\t")).join("\n"),
+              label: t("use.copy_tsv"),
+            }),
+          ),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -80,14 +88,14 @@ function Table({ head, rows }) {
     { class: "scroll" },
     h(
       "table",
-      {},
+      { class: "found" },
       h(
         "thead",
         {},
         h(
           "tr",
           {},
-          head.map((key, i) => h("th", { key, class: i === head.length - 1 ? "number" : "" }, t(key))),
+          head.map((key, i) => h("th", { key, scope: "col", class: i > 1 ? "number" : "" }, t(key))),
         ),
       ),
       h(
@@ -97,7 +105,7 @@ function Table({ head, rows }) {
           h(
             "tr",
             { key: r },
-            row.map((cell, i) => h("td", { key: i, dir: "auto", class: i === row.length - 1 ? "number" : "" }, cell)),
+            row.map((cell, i) => h("td", { key: i, dir: "auto", class: i > 1 ? "number" : "" }, cell)),
           ),
         ),
       ),
@@ -136,47 +144,57 @@ export function Relate({ run }) {
     );
   const relations = output?.relations ?? [];
   return [
-    h(Box, { name: "text", label: t("use.text"), placeholder: t("use.relate.placeholder") }),
     h(
-      "div",
-      { class: "line" },
-      !tagger && h(Pick, { run, name: "useHead", label: t("use.relate.set_head"), chosen: head }),
-      !tagger && h(Pick, { run, name: "useTail", label: t("use.relate.set_tail"), chosen: tail }),
-      taggers.known?.length > 0 &&
-        h(
-          "label",
-          { class: "line small" },
-          t("use.relate.find"),
-          h(
-            "select",
-            { value: tagger ?? "", onChange: (event) => go({ useTagger: event.target.value }) },
-            h("option", { value: "" }, t("use.relate.by_hand")),
-            taggers.known.map((name) => h("option", { key: name, value: name }, name)),
-          ),
-        ),
-    ),
-    h(
-      "section",
-      { class: `panel stack tight ${found.waiting ? "waiting" : ""}`, "aria-live": "polite" },
-      text ? !found.waiting && h(Marked, { text, spans: marks }) : h("p", { class: "muted" }, t("use.relate.empty")),
-      text && !example && h("p", { class: "small muted" }, t("use.relate.how")),
+      Sides,
+      {},
       h(
-        "ul",
-        { class: "plain relations" },
-        relations.map((r, i) => h(Relation, { key: i, r })),
+        "div",
+        { class: "stack tight" },
+        h(Box, { name: "text", label: t("use.text"), large: true, placeholder: t("use.relate.placeholder") }),
+        taggers.known?.length > 0 &&
+          h(
+            "label",
+            { class: "line small" },
+            h("span", { class: "label" }, t("use.relate.find")),
+            h(
+              "select",
+              { value: tagger ?? "", onChange: (event) => go({ useTagger: event.target.value }) },
+              h("option", { value: "" }, t("use.relate.by_hand")),
+              taggers.known.map((name) => h("option", { key: name, value: name }, t("use.relate.by_run", { run: name }))),
+            ),
+          ),
+        !tagger && [
+          h("p", { class: "small muted" }, t("use.relate.how")),
+          h(
+            "div",
+            { class: "picks" },
+            h(Pick, { run, text, name: "useHead", label: t("use.relate.set_head"), chosen: head }),
+            h(Pick, { run, text, name: "useTail", label: t("use.relate.set_tail"), chosen: tail }),
+          ),
+        ],
       ),
-      output && !output.error && !relations.length && h("p", { class: "muted" }, t("use.relate.none")),
-      h(Remarks, { desk: found, output }),
-      output &&
+      h(
+        Answer,
+        { found },
+        text ? !found.waiting && h(Marked, { text, spans: marks }) : h("p", { class: "muted" }, t("use.relate.empty")),
         h(
-          "div",
-          { class: "line" },
-          h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
-          h(Copy, {
-            text: relations.map((r) => [r.head.text, r.label, r.tail.text, r.probability].join("\t")).join("\n"),
-            label: t("use.copy_tsv"),
-          }),
+          "ul",
+          { class: "plain relations" },
+          relations.map((r, i) => h(Relation, { key: i, r })),
         ),
+        output && !output.error && !relations.length && h("p", { class: "muted" }, t("use.relate.none")),
+        h(Remarks, { desk: found, output }),
+        output &&
+          h(
+            "div",
+            { class: "line" },
+            h(Copy, { text: JSON.stringify(output), label: t("use.copy_json") }),
+            h(Copy, {
+              text: relations.map((r) => [r.head.text, r.label, r.tail.text, r.probability].join("\t")).join("\n"),
+              label: t("use.copy_tsv"),
+            }),
+          ),
+      ),
     ),
     h(Files, { run, options: {} }),
   ];
@@ -204,7 +222,8 @@ function read(value, text) {
     : null;
 }
 
-function Pick({ run, name, label, chosen }) {
+/** A button that makes the selection an entity, what it is, and its type. */
+function Pick({ run, text, name, label, chosen }) {
   const pick = () => {
     const box = document.querySelector('[data-box="text"]');
     const at = places(box.value);
@@ -212,9 +231,10 @@ function Pick({ run, name, label, chosen }) {
       go({ [name]: `${at.point(box.selectionStart)}-${at.point(box.selectionEnd)}-${chosen?.type ?? ""}` });
   };
   return h(
-    "span",
+    "p",
     { class: "line" },
     h("button", { onMousedown: (event) => event.preventDefault(), onClick: pick }, label),
+    chosen && h("strong", { dir: "auto" }, [...text].slice(chosen.start, chosen.end).join("")),
     chosen &&
       run.types?.length > 0 &&
       h(
@@ -224,7 +244,7 @@ function Pick({ run, name, label, chosen }) {
           value: chosen.type ?? "",
           onChange: (event) => go({ [name]: `${chosen.start}-${chosen.end}-${event.target.value}` }),
         },
-        h("option", { value: "" }, "—"),
+        h("option", { value: "" }, t("use.relate.no_type")),
         run.types.map((type) => h("option", { key: type, value: type }, type)),
       ),
   );

@@ -2,7 +2,7 @@
 
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
-import { number, t } from "../../words.js";
+import { fixed, t } from "../../words.js";
 
 const IN_ADDRESS = 2000; // characters: longer texts stay in this tab
 
@@ -36,10 +36,34 @@ export function places(text) {
   };
 }
 
+/** A probability, always with one decimal, so that those below each other are aligned. */
 export function percent(p) {
-  if (p > 0 && p < 0.001) return `< ${number(0.1, 1)}%`;
-  if (p < 1 && p > 0.999) return `> ${number(99.9, 1)}%`;
-  return `${number(100 * p, p < 0.0995 || p > 0.995 ? 1 : 0)}%`;
+  if (p > 0 && p < 0.001) return `<${fixed(0.1, 1)}%`;
+  if (p < 1 && p > 0.999) return `>${fixed(99.9, 1)}%`;
+  return `${fixed(100 * p, 1)}%`;
+}
+
+/** What is asked beside its answer; on a narrow page above it. */
+export const Sides = ({ children }) => h("div", { class: "columns sides" }, children);
+
+/** Where the answer appears, with a label as the boxes have one. */
+export function Answer({ found, label = t("use.result"), kind = "", lang, children }) {
+  return h(
+    "section",
+    { class: "answered" },
+    h("span", { class: "label" }, label),
+    h(
+      "div",
+      {
+        class: `panel stack tight ${kind} ${found?.waiting ? "waiting" : ""}`,
+        lang,
+        dir: lang && "auto",
+        "aria-live": "polite",
+        "aria-busy": Boolean(found?.waiting),
+      },
+      children,
+    ),
+  );
 }
 
 /** A box to type in. */
