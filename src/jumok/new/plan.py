@@ -33,6 +33,7 @@ _CHARACTERS_OF_A_TOKEN = {8000: 4.0, 4000: 3.4, 2000: 3.0, 1000: 2.4}
 _SCORED = 0.15  # share of the minutes for evaluations and scores
 _HELD_OUT = 1000  # examples of dev and test, if there are enough
 _TRIED = (1, 1.25, 0.8, 1.6, 0.6, 2, 2.5, 3, 4)  # shares to hold out, in case one holds out the wrong examples
+_LEAST_BATCHES = 16  # in a pass: of very little text, batches are smaller, or there would be hardly a step
 _SMALL = {"weight_decay": 0.01, "clip_norm": 1.0}
 
 
@@ -215,7 +216,10 @@ def _from_scratch(found: Found, row: Row) -> tuple[dict[str, Any], int]:
     moments = {"beta2": 0.98, "epsilon": 1e-6, **_SMALL}
     if kind in ("transformer", "seq2seq"):
         moments = {"beta2": 0.98, **_SMALL, "weight_decay": 1e-4}
-    tree = _tree(found, rate=row.rate, batch_tokens=row.batch_tokens, moments=moments)
+    batch_tokens = row.batch_tokens
+    while batch_tokens > 256 and batch_tokens > _tokens(found, row.vocab) / _LEAST_BATCHES:
+        batch_tokens //= 2
+    tree = _tree(found, rate=row.rate, batch_tokens=batch_tokens, moments=moments)
     tree |= {"tokenizer": tokenizer, "model": dict(row.model)}
     if found.task == "tagging":
         tree["task"]["crf"] = True
