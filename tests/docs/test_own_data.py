@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from jumok.data.cache import Cache
+from jumok.new import Told
+from jumok.new.corpus import look
 from jumok.recipe import load_recipe, parse_recipe
 from jumok.tasks import TASKS
 from jumok.tasks.classification import ClassificationConfig
@@ -23,7 +25,8 @@ def merged(tree: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_there_is_a_file_for_every_recipe() -> None:
-    assert {tree["data"]["train"][0] for tree in RECIPES} == FILES.keys() - {"names.conll"}
+    only_new = {"train.en", "train.ko", "messages.po", "chat.tsv", "stories.txt"}
+    assert {tree["data"]["train"][0] for tree in RECIPES} == FILES.keys() - {"names.conll"} - only_new
     assert {tree.get("task", RECIPES[0]["task"])["kind"] for tree in RECIPES} == {
         task.name for task in TASKS if task.config and task.name not in ("translation", "language_model", "pretraining")
     }
@@ -39,6 +42,23 @@ def test_a_recipe_reads_its_file(tree: dict[str, Any], tmp_path: Path) -> None:
     recipe = parse_recipe(whole, where="own-data.md")
     task = recipe.kind.prepare(recipe, Cache(tmp_path / "cache"))
     assert len(task.train) == len(list(recipe.data.read("train", seed=1))) > 1
+
+
+SAID = re.findall(r"^\$ jumok new (.*)\n  (Task: .*)$", TEXT, re.MULTILINE)
+
+
+def test_every_file_is_looked_at() -> None:
+    files = {name for command, _ in SAID for name in command.split(" --")[0].split()}
+    assert files == FILES.keys() - {"names.conll", "likeness.tsv"}
+
+
+@pytest.mark.parametrize(("command", "said"), SAID, ids=lambda text: text[:20])
+def test_jumok_new_says_what_the_page_says(command: str, said: str, tmp_path: Path) -> None:
+    for name, content in FILES.items():
+        (tmp_path / name).write_text(content, "utf-8")
+    names, _, text = command.partition(" --text ")
+    found = look([tmp_path / name for name in names.split()], Told(text=text or None), lambda question: "")
+    assert found.why[0] == said
 
 
 def test_tags_in_columns_are_read_by_the_recipe_of_spans(tmp_path: Path) -> None:

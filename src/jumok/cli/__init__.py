@@ -24,6 +24,7 @@ from jumok.cli import (
     evaluate,
     exchange,
     finish,
+    new,
     predict,
     recipes,
     serve,
@@ -86,6 +87,7 @@ def root(
     """From raw text to a working, inspectable sequence model."""
 
 
+app.command()(new.new)
 app.command()(train.train)
 app.command()(finish.finish)
 app.command()(evaluate.evaluate)

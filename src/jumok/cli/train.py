@@ -11,22 +11,42 @@ import typer
 
 from jumok.cli import completion
 from jumok.cli.arguments import Overrides, talk
+from jumok.cli.new import MINUTES, From, is_data, recipe_of_data
+from jumok.errors import InputError
 from jumok.shipped import find_recipe
+
+RECIPE_OR_DATA = "A recipe (a TOML file, or a name that `jumok recipes` lists), or data files."
 
 
 def train(
-    recipe: Annotated[
-        Path,
+    what: Annotated[
+        list[Path],
         typer.Argument(
-            help="A recipe: a TOML file, or a name that `jumok recipes` lists.", autocompletion=completion.recipes
+            metavar="RECIPE|FILE...",
+            help="A recipe (TOML, or a name that `jumok recipes` lists), or data files.",
+            autocompletion=completion.recipes,
         ),
     ],
-    out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Run folder; default: runs/FOLDER-RECIPE, or runs/DATA.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.05, metavar="N", help="For data: minutes that training may take; default: 30.")
+    ] = None,
+    weights: From = None,
     overrides: Overrides = None,
 ) -> None:
-    """Train a recipe. Run the same command again to resume where it stopped."""
-    recipe = find_recipe(recipe)
-    train_into(recipe, out or Path("runs") / run_name(recipe), overrides)
+    """Train a recipe, or data: a recipe is written for it first, as by `jumok new --yes`.
+
+    Run the same command again to resume where it stopped.
+    """
+    if is_data(what):
+        recipe, out = recipe_of_data(what, out, minutes=minutes or MINUTES, weights=weights)
+    elif minutes or weights:
+        hint = "use --set train.minutes=N, or --set init=FOLDER"
+        raise InputError("--minutes and --from are for data", where=what[0], hint=hint, code="input.options")
+    else:
+        recipe = find_recipe(what[0])
+        out = out or Path("runs") / run_name(recipe)
+    train_into(recipe, out, overrides)
 
 
 def run_name(recipe: Path) -> str:

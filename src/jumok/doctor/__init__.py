@@ -14,6 +14,7 @@ from jumok.doctor.faults import Faults, examine_bytes
 from jumok.doctor.texts import examine_texts
 from jumok.errors import DataError, InputError, Wrong
 from jumok.examples import SPLITS
+from jumok.examples.documents import text_files
 from jumok.examples.guess import guess_data
 from jumok.findings import Finding, finding, told_once, worst_first
 from jumok.tasks import TASKS, task_named
@@ -88,7 +89,8 @@ def _guessed(
 
 def _examine_texts(checks: TextChecks, seed: int, *, is_recipe: bool) -> list[Finding]:
     data = checks.data
-    paths = [Path(file) for file in dict.fromkeys(file for split in SPLITS for file in data.files(split))]
+    given = [Path(file) for file in dict.fromkeys(file for split in SPLITS for file in data.files(split))]
+    paths = [file for path in given for file in (text_files(path) if path.is_dir() else [path])]
     # A file in another encoding cannot be read: report only that.
     if wrong_bytes := [finding for path in paths for finding in examine_bytes(path)]:
         return wrong_bytes

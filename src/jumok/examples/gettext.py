@@ -21,6 +21,17 @@ def read_po(path: Path) -> Iterator[Message]:
             yield from _message_pairs(entry.texts("msgid"), entry.texts("msgstr"), f"{path}:{entry.line}")
 
 
+def catalogue_language(path: Path) -> str:
+    """The language that the header of a PO or MO file declares; empty if it declares none."""
+    if path.name.lower().endswith(".mo"):
+        header = next(_mo_entries(path), ("", "", ""))[1]
+    else:
+        entry = next(po_entries(path, "latin-1"), None)
+        header = entry.texts("msgstr")[0] if entry and not any(entry.texts("msgid")) else ""
+    declared = re.search(r"^language:[ \t]*([\w@.-]+)", header, re.IGNORECASE | re.MULTILINE)
+    return declared[1] if declared else ""
+
+
 def po_charset(path: Path) -> str:
     """The charset that the header of a PO file declares."""
     # It may itself use the charset that it declares only at its end, so it is read as latin-1, which takes any byte.
@@ -69,6 +80,12 @@ def po_entry(source: str, target: str, context: str = "") -> list[str]:
 
 def read_mo(path: Path) -> Iterator[Message]:
     """Yield the translations of a compiled MO file, except for the few that differ by system (<PRIu64>)."""
+    for source, target, where in _mo_entries(path):
+        yield from _message_pairs(source.split("\0"), target.split("\0"), where)
+
+
+def _mo_entries(path: Path) -> Iterator[Message]:
+    """Yield every entry of an MO file, the header included, which comes first and has an empty source."""
     with opened(path) as stream:
         size = stream.seek(0, os.SEEK_END)
         if not size:
@@ -111,7 +128,7 @@ def read_mo(path: Path) -> Iterator[Message]:
                 forms = target.decode(charset)
             except UnicodeDecodeError as error:
                 raise undecodable(error, charset, where) from None
-            yield from _message_pairs(message.split("\0"), forms.split("\0"), where)
+            yield message, forms, where
 
 
 def _header_charset(header: str, path: Path) -> str:

@@ -11,11 +11,12 @@ from typing import Any, Literal, Self
 
 from jumok.errors import DataError, Wrong, refuse
 from jumok.examples import Split
+from jumok.examples.documents import text_files
 from jumok.examples.faults import read_each, read_some, say_each, suffix_of, unknown_format
 from jumok.examples.files import WindowedData
 from jumok.examples.objects import as_object
 from jumok.examples.tables import TABLES, as_row, first_row, read_columns
-from jumok.text.lines import write_lines
+from jumok.text.lines import read_text, write_lines
 from jumok.text.normalise import clean_label
 
 SHAPE = '{"text": "..."}, with "pair" for a second text and "label" for a known label'
@@ -98,8 +99,12 @@ def read_labelled(
     """Read a TSV or CSV whose header names the columns, or a JSONL file whose objects have them as keys.
 
     `header` names the columns of a file without a header line; rows with a label in `skip` are skipped. In JSONL, a
-    label may be a list, which the `separator` joins. Unless `labelled`, the label may be missing or empty.
+    label may be a list, which the `separator` joins. Unless `labelled`, the label may be missing or empty. In a folder,
+    each text file is a text, and the name of its folder is its label.
     """
+    if path.is_dir():
+        yield from _read_folders(path, wrong)
+        return
     names = [text, *([] if pair is None else [pair])]
     n = len(names)
     if labelled or suffix_of(path) == "jsonl" or [*(header or first_row(path))].count(label) == 1:
@@ -115,7 +120,20 @@ def read_labelled(
         return Labelled(cells[0], None if pair is None else cells[1], answer or None, where)
 
     rows = read_columns(path, names, header=header, optional={label}, separator=separator, wrong=wrong)
-    return read_each((row for row in rows if clean_label("".join(row[1][n:])) not in left_out), read, wrong)
+    yield from read_each((row for row in rows if clean_label("".join(row[1][n:])) not in left_out), read, wrong)
+
+
+def _read_folders(folder: Path, wrong: Wrong) -> Iterator[Labelled]:
+    """Read the text files (.txt, .gz too) of a folder that has a folder for each label."""
+
+    def read(file: Path) -> Labelled:
+        label, *rest = file.relative_to(folder).parts
+        if not rest:
+            hint = f"put it into a folder below {folder} that has the name of its label"
+            raise DataError("this text is in no folder of a label", where=file, hint=hint, code="data.no_label")
+        return Labelled(read_text(file).strip(), None, clean_label(label), str(file))
+
+    return read_each(text_files(folder), read, wrong)
 
 
 def write_labelled(
@@ -160,7 +178,10 @@ def write_labelled(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabelledData(WindowedData):
-    """Texts, or pairs of texts, with a label: TSV or CSV files whose header names the columns, or JSONL (.gz too)."""
+    """Texts, or pairs of texts, with a label: TSV or CSV files whose header names the columns, or JSONL (.gz too).
+
+    A folder is read, too, if it has a folder of text files for each label.
+    """
 
     kind: Literal["labelled"] = "labelled"
     text: str = "text"

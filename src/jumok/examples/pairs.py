@@ -1,4 +1,4 @@
-"""A text and its translation: line-aligned files, TSV, gettext PO and MO, TMX."""
+"""A text and its translation: line-aligned files, TSV, CSV, JSONL, gettext PO and MO, TMX."""
 
 import json
 from collections import Counter
@@ -17,7 +17,7 @@ from jumok.examples.faults import say_each, suffix_of, unknown_format
 from jumok.examples.files import FileData, file_sha256
 from jumok.examples.gettext import po_entry, po_header, read_mo, read_po
 from jumok.examples.objects import as_object
-from jumok.examples.tables import as_row
+from jumok.examples.tables import as_row, read_columns
 from jumok.examples.tmx import TmxUnits, tmx_lines, tmx_unit
 from jumok.text.lines import as_line, opened, read_lines, write_all_lines, write_lines
 
@@ -117,6 +117,12 @@ def read_tsv(path: Path, *, columns: tuple[str, str] | None = None, languages: t
         yield Pair(cells[source], cells[target], f"{path}:{number}")
 
 
+def read_table(path: Path, *, columns: tuple[str, str] | None = None) -> Iterator[Pair]:
+    """Read two columns of a CSV with a header, or two keys of JSONL: source and target, if no others are named."""
+    for where, (source, target) in read_columns(path, [*(columns or ("source", "target"))]):
+        yield Pair(source, target, where)
+
+
 def _are_column_names(cells: Sequence[str], languages: Sequence[str]) -> bool:
     names = {cell.strip(' "').lower() for cell in cells}
     # Two different names: a dictionary may start with a word that both languages share, such as "question".
@@ -149,6 +155,8 @@ def read_pairs(
         name = name.removesuffix(".gz")
         if name.endswith(".tsv"):
             return read_tsv(paths[0], columns=columns, languages=(source, target))
+        if name.endswith((".csv", ".jsonl")):
+            return read_table(paths[0], columns=columns)
         if name.endswith(".po"):
             return (Pair(*message) for message in read_po(paths[0]))
         if name.endswith(".tmx"):
@@ -156,7 +164,7 @@ def read_pairs(
     raise DataError(
         "unknown file format for sentence pairs",
         where=", ".join(map(str, paths)) or "no file",
-        hint="use two line-aligned files, or one .tsv, .po or .tmx (.gz too) or .mo file",
+        hint="use two line-aligned files, or one .tsv, .csv, .jsonl, .po or .tmx (.gz too) or .mo file",
         code="data.format",
     )
 
@@ -241,7 +249,7 @@ Files = Annotated[list[str], Field(max_length=2)]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ParallelData(FileData):
-    """Pairs of texts: two line-aligned files, or one TSV, PO, TMX (.gz too) or MO file."""
+    """Pairs of texts: two line-aligned files, or one TSV, CSV, JSONL, PO, TMX (.gz too) or MO file."""
 
     kind: Literal["parallel"] = "parallel"
     source: str
@@ -255,7 +263,7 @@ class ParallelData(FileData):
     """training pairs with more tokens on a side are skipped and counted, and so are those with more than 64 characters
     for each of these tokens, without being tokenized"""
     columns: tuple[str, str] | None = None
-    """source and target columns of a TSV with a header"""
+    """source and target columns of a table with a header, or keys of JSONL"""
 
     def __post_init__(self) -> None:
         self._require_one_way(dev=bool(self.dev), test=bool(self.test))

@@ -7,10 +7,11 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from jumok.errors import DataError
-from jumok.text.lines import max_line
+from jumok.text.lines import max_line, opened
 from jumok.version import __version__
 
 _MARKUP = {"bpt", "ept", "ph", "it", "ut"}
+_BEGINNING = 1 << 20  # bytes of a file that show its languages
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -115,6 +116,16 @@ class TmxUnits(TmxParser):
             source, target = (self._texts.get(language) for language in self._wanted)
             if source and target:
                 self._pairs.append((source, target, self._line))
+
+
+def tmx_languages(path: Path) -> tuple[str, list[str]]:
+    """The source language that the header of a TMX file declares, if any, and the languages at its beginning."""
+    with opened(path) as stream:
+        beginning = stream.read(_BEGINNING).decode("utf-8", "replace")
+    declared = re.search(r"""<header\b[^>]*\bsrclang\s*=\s*["']([^"']+)""", beginning)
+    tags = re.findall(r"""<tuv\b[^>]*\blang\s*=\s*["']([^"']+)""", beginning)
+    source = declared[1] if declared else ""
+    return "" if source == "*all*" else source, list(dict.fromkeys(tags))
 
 
 def tmx_unit(texts: Iterable[tuple[str, str]], where: str) -> str:
