@@ -171,10 +171,13 @@ class _Trials:
         self.path, self.model, self.recipe, self.dev, self.beside, self.done = path, model, recipe, dev, beside, done
         names = recipe.kind.metrics(recipe.task)
         self.metric = next((name for name in names if name not in LOWER_IS_BETTER), names[0])
+        self.outputs: list[str] = []
+        """of the form that was scored last"""
 
     def best(self, plain: Built) -> Built:
         """Keep the first form, fastest first, that loses less than is allowed; else float32."""
         base = self.score(plain)
+        exact = self.outputs
         trials: list[Trial] = []
         for compute, shortlist in self.forms():
             form = replace(plain, compute=compute, shortlist=shortlist)
@@ -187,6 +190,7 @@ class _Trials:
                 metric=self.metric,
                 score=round(score, 4),
                 loss=round(loss, 4),
+                differ=round(share_of_differing(exact, self.outputs), 4),
                 kept=kept,
             )
             trials.append(trial)
@@ -247,8 +251,15 @@ class _Trials:
         _store(self.folder(form), form, self.model, shortlist)
         predictor = open_fast(self.path, self.folder(form))
         predictor.engine.between = self.done
-        found: dict[str, float] = predictor.measure(self.dev).metrics.values(self.metric)
+        measured = predictor.measure(self.dev)
+        self.outputs = measured.outputs
+        found: dict[str, float] = measured.metrics.values(self.metric)
         return found[self.metric]
+
+
+def share_of_differing(exact: Sequence[str], others: Sequence[str]) -> float:
+    """Of outputs for the same examples; 0 if the task has no outputs."""
+    return sum(a != b for a, b in zip(exact, others, strict=True)) / max(len(exact), 1)
 
 
 def _seconds(predictor: Any, examples: Sequence[Any]) -> float:

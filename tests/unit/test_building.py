@@ -69,6 +69,16 @@ def measured(exact, rounded):
     return told
 
 
+def test_how_many_outputs_differ_is_told(run, monkeypatch):
+    assert building.share_of_differing(["a", "b", "c", "d"], ["a", "x", "c", "y"]) == 0.5
+    assert building.share_of_differing([], []) == 0
+    monkeypatch.setattr(building, "share_of_differing", lambda exact, others: len(exact) == len(others) > 0)
+    built = build_engine(run)
+    assert [trial.differ for trial in built.trials] == [1.0]
+    if built.compute == "int8":
+        assert "100.0% of its outputs differ" in engine_of(run)
+
+
 def test_a_loss_of_perplexity_is_in_per_cent(runs, tmp_path, monkeypatch):
     run = without_engine(runs("korean").folder, tmp_path)
     monkeypatch.setattr(building._Trials, "score", measured(40.0, 40.2))

@@ -42,6 +42,8 @@ class Trial:
     score: float
     loss: float
     """against float32: points, or per cent of a perplexity"""
+    differ: float = 0.0
+    """share of the outputs that are not those of float32"""
     kept: bool
 
 
@@ -81,6 +83,7 @@ class Built:
         for trial in self.trials:
             if trial.kept:
                 about = f"loses {max(trial.loss, 0):.2f} {trial.metric} on {self.examples} dev examples"
+                about += f", {trial.differ:.1%} of its outputs differ"
         return f"{self.library}, {' with '.join(kept)}: {about}"
 
 
