@@ -101,7 +101,7 @@ def test_a_task_is_a_folder_and_a_line_of_the_table(copy):
     (copy.folder / "wrong.tsv").write_text("text\tlabel\none two\teven\none two three\teven\n", "utf-8")
     mine = ["--set", "data={kind='labelled',train=['wrong.tsv'],dev=['wrong.tsv']}"]
     wrong = json.loads(copy("doctor", "parity.toml", *mine, "--json", code=2))["findings"]
-    assert ("data.parity", "error", 1) in {(f["code"], f["severity"], f["count"]) for f in wrong}
+    assert ("data.parity", "error", 2) in {(f["code"], f["severity"], f["count"]) for f in wrong}
     copy("train", "parity.toml", "--out", "run")
     test = json.loads(copy("evaluate", "run", "--json"))["splits"]["test"]
     assert test["scores"]["accuracy"]["value"] > 90

@@ -275,9 +275,9 @@ def test_impossible_synthetic_data_is_refused(options: dict[str, int]) -> None:
 
 def test_a_side_with_far_too_many_characters_is_not_tokenized(files: list[str], tokenizer: Tokenizer) -> None:
     class Short(Tokenizer):
-        def encode_batch(self, texts: Sequence[str], seen: Seen | None = None) -> list[list[int]]:
+        def encode_batch(self, texts: Sequence[str], seen: Seen | None = None, **more: Any) -> list[list[int]]:
             assert max(map(len, texts)) <= 64 * max_len
-            return super().encode_batch(texts, seen)
+            return super().encode_batch(texts, seen, **more)
 
     max_len = 20
     for file in files:
