@@ -19,7 +19,10 @@ export function Attribution({ run, text }) {
   if (state.label) body.label = state.label;
   const found = asked(run, "attribution", body);
   return [
-    h(Lead, { says: t("inside.lead.attribution"), more: [t(`inside.method.${method}.about`), t("inside.read.attribution")] }),
+    h(Lead, {
+      says: t("inside.lead.attribution"),
+      more: [t(`inside.method.${method}.about`), t("inside.read.attribution")],
+    }),
     h(
       "div",
       { class: "line", role: "radiogroup", "aria-label": t("inside.method") },

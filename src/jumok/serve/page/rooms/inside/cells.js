@@ -17,7 +17,7 @@ export function Cell({ run, part, row, found, whole, tokens: Tokens }) {
   const top = Math.max(...labels.map((label) => widthOf(cutTo(label, 90, 12), 12))) + 12;
   const most = Math.max(...names.flatMap((name) => found.means[name]), 1e-9);
   const at = Math.min(row, labels.length - 1);
-  const here = Here(side.tokens[found.order[at]] ?? "▸");
+  const here = () => Here(side.tokens[found.order[at]] ?? "▸");
   const scene = {
     width: 26 + labels.length * size + 2,
     height: top + names.length * size + 2,

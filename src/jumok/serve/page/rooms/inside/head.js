@@ -21,9 +21,10 @@ export function Head({ run, part, row, found, whole, tokens: Tokens }) {
   const chooses = paper === "attention" || found.sides.target;
   const allowed = (j) => paper === "additive" || found.allowed[j];
   const at = chosenOf(found, allowed);
-  const here = Here(rows.tokens[Math.min(row, rows.tokens.length - 1)]);
-  const there = There(columns[at][0]);
-  const props = { found, columns, at, allowed, whole, here, there, own: rows.tokens === found.sides[found.columns].tokens && row };
+  const here = () => Here(rows.tokens[Math.min(row, rows.tokens.length - 1)]);
+  const there = () => There(columns[at][0]);
+  const own = rows === found.sides[found.columns] ? row : -1; // the column of the token itself
+  const props = { found, columns, at, allowed, whole, here, there, own };
   const steps = paper === "additive" ? additive(props, chooses) : scaled(props);
   const table = () => [
     ["token", "score", ...(found.scaled ? ["scaled"] : []), "weight"],
@@ -68,7 +69,13 @@ function scaled(props) {
       formula: h(Formula, { paper: "attention", name: "score" }),
       content: [
         h(Vector, { name: "k", of: found.k[at], whole: whole((full) => full.k[at]) }),
-        h("p", { class: "result-line" }, `${fixed(found.scores[at])} ÷ √${found.width} = `, h("b", {}, fixed(found.scaled[at]))),
+        h(
+          "p",
+          { class: "result-line" },
+          h("i", {}, "e"),
+          ` = ${fixed(found.scores[at])} ÷ √${found.width} = `,
+          h("b", {}, fixed(found.scaled[at])),
+        ),
         h(Scores, { ...props, heads: ["q·k", `÷ √${found.width}`], values: [found.scores, found.scaled] }),
       ],
     },
@@ -103,9 +110,10 @@ function additive(props, isDecoder) {
 
 /** Weights and their sum, which both kinds end with. */
 function ending(props, paper, value, say) {
-  const { found, columns, at, whole } = props;
+  const { found, columns, at, own, whole } = props;
   const largest = [...columns].sort((a, b) => found.weights[b[1]] - found.weights[a[1]]).slice(0, TERMS);
-  const term = ([token, j]) => [fixed(found.weights[j], 3), " · ", h("i", {}, value), "(", j === at ? There(token) : shown(token), ")"];
+  const named = ([token, j]) => (j === at ? There(token) : j === own ? Here(token) : shown(token));
+  const term = (one) => [fixed(found.weights[one[1]], 3), " · ", h("i", {}, value), "(", named(one), ")"];
   return [
     {
       key: "weight",
@@ -118,7 +126,12 @@ function ending(props, paper, value, say) {
       says: say(4),
       formula: h(Formula, { paper, name: "context" }),
       content: [
-        h("p", { class: "result-line" }, largest.map((one, i) => [i > 0 && " + ", h("span", { class: "term" }, term(one))]), columns.length > TERMS && " + …"),
+        h(
+          "p",
+          { class: "result-line" },
+          largest.map((one, i) => [i > 0 && " + ", h("span", { class: "term" }, term(one))]),
+          columns.length > TERMS && " + …",
+        ),
         h(Vector, { name: "c", of: found.context, whole: whole((full) => full.context) }),
       ],
     },
@@ -133,7 +146,12 @@ function Scores({ columns, at, own, allowed, heads, values }) {
       h(
         "thead",
         {},
-        h("tr", {}, h("th", { scope: "col" }, t("inside.token")), heads.map((name) => h("th", { class: "number", scope: "col" }, name))),
+        h(
+          "tr",
+          {},
+          h("th", { scope: "col" }, t("inside.token")),
+          heads.map((name) => h("th", { class: "number", scope: "col" }, name)),
+        ),
       ),
       h(
         "tbody",

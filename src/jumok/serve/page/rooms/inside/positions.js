@@ -49,7 +49,10 @@ export function Positions({ run }) {
       ),
     ]);
   return [
-    h(Lead, { says: t("inside.lead.positions"), more: [t("inside.read.positions"), t(`inside.positions.${head.kind}`)] }),
+    h(Lead, {
+      says: t("inside.lead.positions"),
+      more: [t("inside.read.positions"), t(`inside.positions.${head.kind}`)],
+    }),
     h(
       "section",
       { class: "panel stack tight" },

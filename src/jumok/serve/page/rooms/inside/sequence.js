@@ -18,25 +18,25 @@ export function Sequence({ steps }) {
         { key, class: "step" },
         h("span", { class: "nth", "aria-hidden": "true" }, i + 1),
         h("p", { class: "says" }, says),
-        formula && h("div", { class: "formula", tabindex: "0", role: "group", "aria-label": t("inside.equation") }, formula),
+        formula && h("div", { class: "formula" }, formula),
         h("div", { class: "worked stack tight" }, content),
       ),
     ),
   );
 }
 
-/** A text with tokens in the places of their {names}. */
+/** A text with tokens in the places of their {names}: functions, since nothing can stand in two places. */
 export function said(key, tokens) {
   return t(key)
     .split(/(\{\w+\})/)
-    .map((part) => tokens[part.slice(1, -1)] ?? part);
+    .map((part) => tokens[part.slice(1, -1)]?.() ?? part);
 }
 
 /** The token that the numbers are computed for, the same in every step. */
 export const Here = (token) => h("strong", { class: "token here" }, shown(token));
 export const There = (token) => h("strong", { class: "token there" }, shown(token));
 
-const join = (numbers) => numbers.map((x) => fixed(x).padStart(5)).join(" ");
+const join = (numbers) => numbers.map((x) => fixed(x).padStart(6)).join(" ");
 
 /** A vector: its first numbers and how many there are; opened, all of them. `whole` asks for those. */
 export function Vector({ name, of, whole }) {
@@ -52,9 +52,9 @@ export function Vector({ name, of, whole }) {
   const summary = [
     h("i", { class: "name" }, name),
     " = ",
-    h("span", { class: "mono" }, `[${join(of.first.slice(0, SEEN))} …]`),
+    h("span", { class: "mono" }, `[${join(of.first.slice(0, SEEN)).trim()} …]`),
     " ",
-    h("span", { class: "small muted" }, t("inside.numbers", { n: of.size })),
+    h("span", { class: "small muted number" }, t("inside.numbers", { n: of.size })),
   ];
   return h(Fold, { name: `vector ${name}`, kind: "vector", summary, content: all });
 }

@@ -9,6 +9,8 @@ import { Head } from "./head.js";
 import { Lead } from "./lead.js";
 import { Pending } from "./pending.js";
 
+const FIRST = { layer: null, head: null, row: null, column: null }; // of a part
+
 export function Steps({ run, text, parts }) {
   const names = Object.keys(parts.steps);
   const part = names.includes(state.part) ? state.part : names[0];
@@ -48,7 +50,7 @@ export function Steps({ run, text, parts }) {
         t("inside.part"),
         h(
           "select",
-          { value: part, onChange: (event) => go({ part: event.target.value, layer: null, head: null, row: null, column: null }) },
+          { value: part, onChange: (event) => go({ ...FIRST, part: event.target.value }) },
           names.map((name) => h("option", { key: name, value: name }, t(`inside.part.${name}`))),
         ),
       ),
@@ -58,7 +60,9 @@ export function Steps({ run, text, parts }) {
     found.problem &&
       state.row &&
       h("button", { type: "button", onClick: () => go({ row: null, column: null }) }, t("inside.first_row")),
-    found.value ? h(cells ? Cell : Head, { run, part, row, found: found.value, whole, tokens: Tokens }) : h(Pending, { found }),
+    found.value
+      ? h(cells ? Cell : Head, { run, part, row, found: found.value, whole, tokens: Tokens })
+      : h(Pending, { found }),
   ];
 }
 
