@@ -104,14 +104,15 @@ function additive(props, isDecoder) {
         h(Scores, { ...props, heads: ["e"], values: [found.scores] }),
       ],
     },
-    ...ending(props, "additive", "h", say),
+    ...ending(props, "additive", "h", (n) => say(n === 4 && !isDecoder ? "alone_sum" : n)),
   ];
 }
 
 /** Weights and their sum, which both kinds end with. */
 function ending(props, paper, value, say) {
   const { found, columns, at, own, whole } = props;
-  const largest = [...columns].sort((a, b) => found.weights[b[1]] - found.weights[a[1]]).slice(0, TERMS);
+  const ranked = [...columns].sort((a, b) => found.weights[b[1]] - found.weights[a[1]]);
+  const largest = ranked.slice(0, TERMS).filter(([, j]) => found.weights[j] >= 0.0005);
   const named = ([token, j]) => (j === at ? There(token) : j === own ? Here(token) : shown(token));
   const term = (one) => [fixed(found.weights[one[1]], 3), " · ", h("i", {}, value), "(", named(one), ")"];
   return [
@@ -130,7 +131,7 @@ function ending(props, paper, value, say) {
           "p",
           { class: "result-line" },
           largest.map((one, i) => [i > 0 && " + ", h("span", { class: "term" }, term(one))]),
-          columns.length > TERMS && " + …",
+          columns.length > largest.length && " + …",
         ),
         h(Vector, { name: "c", of: found.context, whole: whole((full) => full.context) }),
       ],
