@@ -5,6 +5,7 @@ import { h } from "../../view.js";
 import { fixed, t } from "../../words.js";
 import { shown } from "./data.js";
 
+const FOCUSABLE = { tabindex: "0", role: "group" }; // an equation scrolls where letters are larger than the page
 const SEEN = 3; // numbers of a folded vector
 
 /** `steps`: { key, says, formula, content }, in order. */
@@ -18,7 +19,7 @@ export function Sequence({ steps }) {
         { key, class: "step" },
         h("span", { class: "nth", "aria-hidden": "true" }, i + 1),
         h("p", { class: "says" }, says),
-        formula && h("div", { class: "formula" }, formula),
+        formula && h("div", { ...FOCUSABLE, class: "formula", "aria-label": t("inside.equation") }, formula),
         h("div", { class: "worked stack tight" }, content),
       ),
     ),
