@@ -90,7 +90,7 @@ function additive(props, isDecoder) {
   return [
     {
       key: "s",
-      says: say(isDecoder ? 1 : "alone"),
+      says: say(isDecoder ? 1 : "alone_1"),
       content: h(Vector, { name: "s", of: found.s, whole: whole((full) => full.s) }),
     },
     {
@@ -104,7 +104,7 @@ function additive(props, isDecoder) {
         h(Scores, { ...props, heads: ["e"], values: [found.scores] }),
       ],
     },
-    ...ending(props, "additive", "h", (n) => say(n === 4 && !isDecoder ? "alone_sum" : n)),
+    ...ending(props, "additive", "h", (n) => say(isDecoder ? n : `alone_${n}`)),
   ];
 }
 
