@@ -84,6 +84,7 @@ def stepped(page) -> str:
 
 def unfold(page) -> None:
     """Open what a phone folds away."""
+    expect(page.locator(".findings summary").first).to_be_visible()  # they are asked for after the curve
     for summary in page.locator("details.section > summary").all():
         summary.click()
     page.get_by_text(re.compile(r"^4( more|개 더 보기)$")).click()
