@@ -10,11 +10,11 @@ from playwright.sync_api import expect
 
 TEXT = "the dog sits here"
 TABS = {
-    "translation": ["Attention", "Choices", "Attribution", "Step by step", "Positions"],
-    "classification": ["Attention", "Attribution", "Step by step"],
-    "tagging": ["Attribution", "Step by step"],
-    "pretraining": ["Attention", "Step by step", "Positions"],
-    "language_model": ["Choices", "Attribution", "Step by step"],
+    "translation": ["Attention", "Choices", "Attribution", "Steps", "Positions"],
+    "classification": ["Attention", "Attribution", "Steps"],
+    "tagging": ["Attribution", "Steps"],
+    "pretraining": ["Attention", "Steps", "Positions"],
+    "language_model": ["Choices", "Attribution", "Steps"],
 }
 
 
@@ -106,10 +106,47 @@ def test_every_tab_on_a_phone_says_what_it_shows(visit, run, lang):
         tabs.nth(n).click()
         expect(tabs.nth(n)).to_be_in_viewport(ratio=0.9)
         page.locator("#inside-panel .panel").first.wait_for()
-        assert len(page.locator("#inside-panel .lead").inner_text()) > 30
+        lead = page.locator("#inside-panel .lead")
+        assert len(re.findall(r"[.?]", lead.locator("> p").inner_text())) == 1
+        if lead.locator("details[open]").count() == 0:
+            lead.locator("summary").click()
+        expect(lead.locator("details p").first).to_have_text(re.compile(".{15}"))  # what it takes to read it
+        assert page.get_by_role("tablist").evaluate("row => row.scrollWidth <= row.clientWidth"), "wider than the page"
         assert "inside." not in page.locator("main").inner_text()
         check_width(page)
         check_access(page)
+
+
+def held(page, name: str) -> list[str]:
+    """The numbers of a vector, all of them."""
+    vector = page.locator("details.vector").filter(has=page.locator(".name", has_text=re.compile(f"^{name}$")))
+    vector.locator("summary").click()
+    expect(vector.locator(".all span").first).to_be_visible()
+    return vector.locator(".all span").all_inner_texts()
+
+
+def test_the_steps_of_a_head_follow_one_token_and_fit_a_phone(visit, site):
+    page = visit(run="translation", room="inside", text=TEXT, tab="steps", part="encoder", phone=True)
+    steps = page.locator("ol.sequence > li")
+    expect(steps).to_have_count(4)
+    page.get_by_role("group", name="Computed for:").get_by_role("button").nth(2).click()
+    _, answer = site.ask("POST", "/api/runs/translation/steps", {"example": TEXT, "part": "encoder", "row": 2})
+    token = answer["sides"]["source"]["tokens"][2].lstrip("▁")
+    for n in range(4):
+        expect(steps.nth(n).locator(".token.here").first).to_have_text(token)
+    bars = steps.nth(2).get_by_role("button")
+    told = [float(bar.locator(".number").inner_text()) for bar in bars.all()]
+    assert told == pytest.approx(answer["weights"], abs=6e-4)
+    expect(bars.nth(told.index(max(told)))).to_have_attribute("aria-pressed", "true")
+    bars.nth(1).focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("column=1"))
+    expect(steps.nth(1).locator(".result-line b")).to_have_text(f"{answer['scaled'][1]:.2f}".replace("-", "−"))
+    assert len(held(page, "k")) == answer["k"][1]["size"] == answer["width"]
+    for scrolled in page.locator("#inside-panel .formula, #inside-panel .scroll").all():
+        assert scrolled.evaluate("one => one.scrollWidth <= one.clientWidth + 1")
+    check_width(page)
+    check_access(page)
 
 
 def boxes(page):

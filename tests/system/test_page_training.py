@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from page import Visits, check_access, check_width, picture
+from page import PHONE, Visits, check_access, check_width, picture
 from playwright.sync_api import expect
 from served import Served
 
@@ -82,6 +82,14 @@ def stepped(page) -> str:
     return page.locator(".figures dd").first.inner_text().split(" of ")[0].replace(",", "")
 
 
+def unfold(page) -> None:
+    """Open what a phone folds away."""
+    expect(page.locator(".findings summary").first).to_be_visible()  # they are asked for after the curve
+    for summary in page.locator("details.section > summary").all():
+        summary.click()
+    page.get_by_text(re.compile(r"^4( more|개 더 보기)$")).click()
+
+
 def rows(page, chart: str) -> list[list[str]]:
     """The table behind a chart."""
     details = page.locator(f"#chart-{chart} details")
@@ -96,6 +104,12 @@ def rows(page, chart: str) -> list[list[str]]:
 def test_a_finished_run(look, reversed_run, lang, phone):
     page = look("reverse", lang=lang, phone=phone)
     expect(page.locator(".state.finished")).to_be_visible()
+    expect(page.locator(".sample").first).to_be_visible()
+    if phone:
+        expect(page.locator("#chart-loss canvas").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollHeight") < 3 * PHONE["height"]
+        check_access(page)
+        unfold(page)
     expect(page.locator(".chart")).to_have_count(4)
     expect(page.locator(".sample")).to_have_count(6)
     expect(page.locator(".findings li").first).to_be_visible()
@@ -232,7 +246,9 @@ def test_the_doctor_speaks_the_language_of_the_reader(look, begun):
     expect(english).to_contain_text("3 spikes in 400 steps")
     korean = look("faulty", lang="ko", phone=True)
     found = korean.locator(".findings")
-    expect(found.locator("> ul > li")).to_have_count(4)
+    found.locator("summary").first.click()
+    found.get_by_text("처음 몇 번의 값").click()
+    expect(found.locator("> details > ul > li")).to_have_count(4)
     text = found.inner_text()
     for fact in (
         "3번",

@@ -215,10 +215,11 @@ async def attribution(server: Server, request: Request) -> Response:
 
 
 def _short(values: Array, full: bool) -> Any:
-    """A vector's first dimensions and its norm, or all of it; a matrix row by row."""
+    """A vector's first dimensions, how many it has, and its norm; or all of it. A matrix row by row."""
     if values.ndim == 2:
         return [_short(row, full) for row in values]
-    return {"first": values[: None if full else SHORT].tolist(), "norm": float(np.linalg.norm(values))}
+    first = values[: None if full else SHORT].tolist()
+    return {"first": first, "size": len(values), "norm": float(np.linalg.norm(values))}
 
 
 def _steps(served: Served, asked: dict[str, Any]) -> dict[str, Any]:

@@ -242,6 +242,8 @@ def test_the_steps_of_additive_attention_are_the_models(client) -> None:
             asked = {"example": text, "part": "additive", "row": row}
             found = client.post(f"/api/runs/{run}/steps", json=asked).json()
             np.testing.assert_allclose(found["weights"], own[row], atol=1e-5)
+            whole = client.post(f"/api/runs/{run}/steps", json={**asked, "full": True}).json()
+            assert found["s"]["size"] == len(whole["s"]["first"]) > len(found["s"]["first"])
 
 
 @pytest.mark.parametrize("way", [0, 1])

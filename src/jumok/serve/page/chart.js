@@ -1,6 +1,7 @@
 // A chart on a canvas: series over steps. All charts share one cursor, moved by pointer, touch or arrow keys; what the
 // lines are at it is read out in the legend. A table stands behind every chart.
 
+import { Fold, isPhone } from "./fold.js";
 import { before, chartScene, frameOf, lineOf, rowsOf, short } from "./plot.js";
 import { Save } from "./save.js";
 import { drawOn, paint } from "./scene.js";
@@ -10,7 +11,6 @@ import { number, t } from "./words.js";
 
 const TABLE_ROWS = 30;
 const shown = new Map(); // the charts in the document, by key
-const open = new Set(); // tables that are unfolded
 let cursor = null; // a step
 
 /** Let all charts point at a step; at none if it is null. */
@@ -24,32 +24,22 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => redr
 /** `chart`: { series, marks, range, log, zero } as in plot.js, and { title, about, table }: texts. */
 export function Chart({ key, name, chart, controls }) {
   const size = () => shown.get(key)?.size() ?? [640, 240];
+  const how = [
+    h("p", { class: "small muted" }, chart.about),
+    h(Save, { name: `${name} ${key}`, scene: () => chartScene(chart, ...size()), rows: () => rowsOf(chart) }),
+  ];
   return h(
     "figure",
     { key, class: "chart panel", id: `chart-${key}` },
-    h("figcaption", { class: "line spread" }, h("h2", {}, chart.title), controls),
+    h("figcaption", { class: "line spread" }, h("h2", {}, chart.title), !isPhone() && controls),
     h("div", { class: "drawn", setup: (element, { data }) => drawn(element, key, data), data: chart }),
-    h(
-      "div",
-      { class: "line spread under" },
-      h("p", { class: "small muted" }, chart.about),
-      h(Save, { name: `${name} ${key}`, scene: () => chartScene(chart, ...size()), rows: () => rowsOf(chart) }),
-    ),
-    h(Table, { name: key, chart }),
-  );
-}
-
-function Table({ name, chart }) {
-  const toggle = (event) => {
-    if (event.target.open === open.has(name)) return;
-    open[event.target.open ? "add" : "delete"](name);
-    redraw();
-  };
-  return h(
-    "details",
-    { class: "behind", open: open.has(name), onToggle: toggle },
-    h("summary", { class: "small" }, chart.table),
-    open.has(name) && h(Rows, { chart }),
+    !isPhone() && h("div", { class: "line spread under" }, how),
+    h(Fold, {
+      name: `chart ${key}`,
+      kind: "behind small",
+      summary: isPhone() ? t("training.more", { name: chart.title }) : chart.table,
+      content: () => [isPhone() && [controls, h("div", { class: "under" }, how)], h(Rows, { chart })],
+    }),
   );
 }
 

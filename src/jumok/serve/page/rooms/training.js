@@ -1,5 +1,6 @@
 // Training: watch a run learn, or see how it learned.
 
+import { isPhone } from "../fold.js";
 import { h } from "../view.js";
 import { t } from "../words.js";
 import { Compare, others } from "./training/compare.js";
@@ -22,13 +23,15 @@ function view(run, known) {
       log.problem && h("p", { class: "note error", role: "alert" }, log.problem.what || log.problem.message);
     return [heading, problem ?? h("p", { class: "muted", role: "status" }, t("shell.loading"))];
   }
+  const about = run.description && h("p", { class: "muted about" }, run.description);
   return [
-    h("div", { class: "stack tight" }, heading, run.description && h("p", { class: "muted" }, run.description)),
+    h("div", { class: "stack tight" }, heading, !isPhone() && about),
     h(Status, { run, log }),
     h(Samples, { run, log }),
     log.facts.last && h(Curves, { logs: [log, ...rest.filter((one) => one.next !== null)] }),
     log.facts.last && h(Findings, { findings: log.findings }),
     log.facts.last && h(Compare, { run, known, chosen }),
+    isPhone() && about,
   ];
 }
 

@@ -6,6 +6,7 @@ import { t } from "../../words.js";
 import { colour } from "../../scene.js";
 import { packed } from "./data.js";
 import { Large } from "./large.js";
+import { Lead } from "./lead.js";
 import { Pending } from "./pending.js";
 
 const LEADS = { cross: "cross", pool: "pool" }; // what a map shows; the others look at their own text
@@ -20,7 +21,10 @@ export function Attention({ run, text }) {
   const locked = lockedOf(map);
   const seen = looking?.map === map.name ? looking : locked;
   return [
-    h("p", { class: "lead" }, t(`inside.lead.${LEADS[map.name] ?? "self"}`), " ", t("inside.not_a_cause")),
+    h(Lead, {
+      says: t(`inside.lead.${LEADS[map.name] ?? "self"}`),
+      more: [t(`inside.read.${LEADS[map.name] ?? "self"}`), t("inside.not_a_cause")],
+    }),
     head.maps.length > 1 && h(Maps, { maps: head.maps, map }),
     h(
       "div",

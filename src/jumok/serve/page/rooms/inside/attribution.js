@@ -4,6 +4,7 @@ import { go, state } from "../../store.js";
 import { h } from "../../view.js";
 import { fixed, t } from "../../words.js";
 import { asked, shown } from "./data.js";
+import { Lead } from "./lead.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
 import { percent } from "../use/text.js";
@@ -18,7 +19,10 @@ export function Attribution({ run, text }) {
   if (state.label) body.label = state.label;
   const found = asked(run, "attribution", body);
   return [
-    h("p", { class: "lead" }, t("inside.lead.attribution"), " ", t(`inside.method.${method}.about`)),
+    h(Lead, {
+      says: t("inside.lead.attribution"),
+      more: [t(`inside.method.${method}.about`), t("inside.read.attribution")],
+    }),
     h(
       "div",
       { class: "line", role: "radiogroup", "aria-label": t("inside.method") },

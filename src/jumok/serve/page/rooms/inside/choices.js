@@ -5,6 +5,7 @@ import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { percent } from "../use/text.js";
 import { asked, shown } from "./data.js";
+import { Lead } from "./lead.js";
 import { Pending } from "./pending.js";
 import { Tree } from "./tree.js";
 
@@ -18,7 +19,7 @@ export function Choices({ run, text }) {
   const given = steps.filter((step) => step.forced).length - prefix.length; // a language model's text is no choice
   const from = (ids) => go({ prefix: ids.join(".") || null });
   return [
-    h("p", { class: "lead" }, t("inside.lead.choices")),
+    h(Lead, { says: t("inside.lead.choices"), more: [t("inside.steps_hint"), t("inside.tree_hint")] }),
     h(
       "div",
       { class: "line" },
@@ -30,7 +31,6 @@ export function Choices({ run, text }) {
       "section",
       { class: "stack tight", "aria-label": t("inside.steps") },
       h("h2", {}, t("inside.steps")),
-      h("p", { class: "small muted" }, t("inside.steps_hint")),
       h(StepList, { steps, given, from }),
     ),
     h(Tree, { run, tree, outputs, beam, given, from }),

@@ -3,6 +3,7 @@
 import { h } from "../../view.js";
 import { t } from "../../words.js";
 import { packed } from "./data.js";
+import { Lead } from "./lead.js";
 import { Pending } from "./pending.js";
 import { Save } from "../../save.js";
 import { paint, Picture, roomIn, widthOf } from "../../scene.js";
@@ -48,7 +49,10 @@ export function Positions({ run }) {
       ),
     ]);
   return [
-    h("p", { class: "lead" }, t("inside.lead.positions"), " ", t(`inside.positions.${head.kind}`)),
+    h(Lead, {
+      says: t("inside.lead.positions"),
+      more: [t("inside.read.positions"), t(`inside.positions.${head.kind}`)],
+    }),
     h(
       "section",
       { class: "panel stack tight" },

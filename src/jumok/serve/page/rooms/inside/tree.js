@@ -108,7 +108,6 @@ export function Tree({ run, tree, outputs, beam, given, from }) {
       h("h2", {}, t("inside.tree")),
       h(Save, { name: `${run.name} beam`, scene: () => sceneOf(tree, found, picture, kind), rows }),
     ),
-    h("p", { class: "small muted" }, t("inside.tree_hint")),
     h(Controls, { beam }),
     h(
       "div",

@@ -1,6 +1,7 @@
 // Other runs laid over this one, and where their recipes differ.
 
 import { get } from "../../api.js";
+import { Fold, isPhone } from "../../fold.js";
 import { go, redraw, state } from "../../store.js";
 import { h } from "../../view.js";
 import { t } from "../../words.js";
@@ -32,10 +33,8 @@ export function Compare({ run, known, chosen }) {
   };
   const [same, strange] = [true, false].map((alike) => rest.filter((one) => (one.task === run.task) === alike));
   const boxes = (some) => h(Boxes, { some, names, pick });
-  return h(
-    "section",
-    { class: "panel stack tight compare", "aria-labelledby": "compare-title" },
-    h("h2", { id: "compare-title" }, t("training.compare")),
+  const title = h("h2", { id: "compare-title" }, t("training.compare"));
+  const content = () => [
     same.length > 0 && boxes(same),
     strange.length > 0 &&
       h(
@@ -45,6 +44,13 @@ export function Compare({ run, known, chosen }) {
         boxes(strange),
       ),
     names.length > 0 && h(Differences, { names: [run.name, ...names] }),
+  ];
+  return h(
+    "section",
+    { class: "panel stack tight compare", "aria-labelledby": "compare-title" },
+    isPhone()
+      ? h(Fold, { name: "compare", kind: "section", open: names.length > 0, summary: title, content })
+      : [title, content()],
   );
 }
 

@@ -2,6 +2,7 @@
 
 import { isShare, metricName } from "../results/data.js";
 import { Chart } from "../../chart.js";
+import { Fold, isPhone } from "../../fold.js";
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
 import { t } from "../../words.js";
@@ -28,15 +29,13 @@ export function Curves({ logs }) {
   const score = scoreOf(logs);
   const marks = [...resumed(logs[0]), ...chosen(logs[0])];
   const found = findings(logs[0]);
-  return h(
-    "div",
-    { class: "charts" },
-    h(Chart, {
-      key: "loss",
-      name,
-      chart: chart("loss", losses(logs, smooth), { log: state.log === "1", marks: [...marks, ...found] }),
-      controls: h(LossControls, { width }),
-    }),
+  const loss = h(Chart, {
+    key: "loss",
+    name,
+    chart: chart("loss", losses(logs, smooth), { log: state.log === "1", marks: [...marks, ...found] }),
+    controls: h(LossControls, { width }),
+  });
+  const others = () => [
     score &&
       h(Chart, {
         key: "score",
@@ -66,6 +65,14 @@ export function Curves({ logs }) {
         { zero: true, marks: resumed(logs[0]) },
       ),
     }),
+  ];
+  const folded = () => h("div", { class: "stack" }, others());
+  const summary = t("training.charts");
+  return h(
+    "div",
+    { class: "charts" },
+    loss,
+    isPhone() ? h(Fold, { name: "charts", kind: "panel section", summary, content: folded }) : others(),
   );
 }
 

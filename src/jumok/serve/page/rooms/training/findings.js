@@ -1,21 +1,40 @@
 // What the doctor says of the curve, in the reader's language. A code that the page has no words for keeps the server's.
 
+import { Fold, isPhone } from "../../fold.js";
 import { h } from "../../view.js";
 import { fixed, number, t } from "../../words.js";
 import { metricName } from "../results/data.js";
 
 export function Findings({ findings }) {
   if (!findings.length) return null;
-  return h(
-    "section",
-    { class: "panel stack tight findings", "aria-labelledby": "findings-title" },
-    h("h2", { id: "findings-title" }, t("training.findings")),
+  const title = h("h2", { id: "findings-title" }, t("training.findings"));
+  const list = () =>
     h(
       "ul",
       { class: "plain stack tight" },
       findings.map((one) => h(Found, { key: one.code, one })),
-    ),
+    );
+  return h(
+    "section",
+    { class: "panel stack tight findings", "aria-labelledby": "findings-title" },
+    isPhone()
+      ? h(Fold, { name: "findings", kind: "section", summary: [title, " ", counted(findings)], content: list })
+      : [title, list()],
   );
+}
+
+/** How many there are of each severity, as its name and a number. */
+function counted(findings) {
+  const of = (severity) => findings.filter((one) => one.severity === severity).length;
+  return ["error", "warning", "note"]
+    .filter(of)
+    .map((severity) =>
+      h(
+        "span",
+        { class: `is-${severity}` },
+        h("span", { class: "severity" }, t(`training.severity.${severity}`), ` ${of(severity)} `),
+      ),
+    );
 }
 
 function Found({ one }) {
@@ -33,7 +52,12 @@ function Found({ one }) {
     ),
     h("p", told ? {} : { lang: "en" }, told ?? one.message),
     one.facts?.spikes
-      ? h(Spikes, { spikes: one.facts.spikes })
+      ? h(Fold, {
+          name: "spikes",
+          kind: "small",
+          summary: t("training.spikes"),
+          content: () => h(Spikes, { spikes: one.facts.spikes }),
+        })
       : one.examples.length > 0 &&
           h(
             "ul",
@@ -75,8 +99,7 @@ function Spikes({ spikes }) {
     { class: "scroll" },
     h(
       "table",
-      { class: "spikes small" },
-      h("caption", { class: "label" }, t("training.spikes")),
+      { class: "spikes small", "aria-label": t("training.spikes") },
       h(
         "thead",
         {},

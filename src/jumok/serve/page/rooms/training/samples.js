@@ -1,10 +1,12 @@
 // What the model answered to the same sentences, evaluation after evaluation.
 
 import { point } from "../../chart.js";
+import { Fold, isPhone } from "../../fold.js";
 import { go, state } from "../../store.js";
 import { h } from "../../view.js";
 import { t } from "../../words.js";
 
+const FEW = 2; // samples that a phone shows at first
 const MOST_WORDS = 200; // of a text in which changes are looked for
 
 export function Samples({ run, log }) {
@@ -14,6 +16,25 @@ export function Samples({ run, log }) {
   const n = found < 0 ? all.length - 1 : found;
   const [now, earlier] = [all[n], all[n - 1]];
   const right = now.samples.filter((one) => one.gold && one.output === one.gold).length;
+  const seen = isPhone() ? FEW : now.samples.length;
+  const rest = now.samples.length - seen;
+  const list = (from, to) =>
+    h(
+      "ol",
+      { class: "plain", start: from + 1 },
+      now.samples
+        .slice(from, to)
+        .map((one, i) => h(Sample, { key: String(i), run, one, before: earlier?.samples[from + i]?.output })),
+    );
+  const marks =
+    now.samples.some((one, i) => one.output && one.output !== (earlier?.samples[i]?.output ?? one.output)) &&
+    h(
+      "p",
+      { class: "small muted" },
+      h("mark", { class: "changed" }, t("training.samples.changed")),
+      " ",
+      t("training.samples.since", { step: earlier.step }),
+    );
   return h(
     "section",
     { class: "panel samples stack tight", "aria-labelledby": "samples-title" },
@@ -25,19 +46,15 @@ export function Samples({ run, log }) {
         h("span", { class: "small muted number" }, t("training.samples.right", { right, n: now.samples.length })),
     ),
     h(Slider, { all, n }),
-    h(
-      "ol",
-      { class: "plain" },
-      now.samples.map((one, i) => h(Sample, { key: String(i), run, one, before: earlier?.samples[i]?.output })),
-    ),
-    now.samples.some((one, i) => one.output && one.output !== (earlier?.samples[i]?.output ?? one.output)) &&
-      h(
-        "p",
-        { class: "small muted" },
-        h("mark", { class: "changed" }, t("training.samples.changed")),
-        " ",
-        t("training.samples.since", { step: earlier.step }),
-      ),
+    list(0, seen),
+    rest > 0 &&
+      h(Fold, {
+        name: "samples",
+        kind: "small",
+        summary: t("training.samples.rest", { n: rest }),
+        content: () => [list(seen), marks],
+      }),
+    rest <= 0 && marks,
   );
 }
 

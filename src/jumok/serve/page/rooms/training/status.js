@@ -1,6 +1,7 @@
 // How a training stands: running, stopped, died or finished; how far it is; and the button that stops it.
 
 import { act } from "../../api.js";
+import { Fold, isPhone } from "../../fold.js";
 import { address, redraw } from "../../store.js";
 import { h } from "../../view.js";
 import { duration, number, t } from "../../words.js";
@@ -50,6 +51,13 @@ export function Status({ run, log }) {
         ? t("training.about.imported")
         : t(`training.about.${now}`, { step, what: log.facts.diverged?.what ?? "", ...shown }),
     ),
+    now === "running" &&
+      h(Fold, {
+        name: "how to read",
+        kind: "small",
+        summary: t("inside.how_to_read"),
+        content: () => h("p", { class: "about" }, t("training.read.running")),
+      }),
     ready &&
       log.seen &&
       h(
@@ -82,12 +90,12 @@ function Figures({ log, now, step }) {
   const metric = log.recipe.train?.metric;
   const evaluated = log.facts.evaluated.find((one) => one.step === best(log));
   const figures = [
-    [
+    !(isPhone() && log.status === "finished") && [
       t("training.figure.step"),
       log.planned && log.status !== "finished" ? t("training.of", { step, n: log.planned }) : number(step),
     ],
     now === "running" && left !== null && [t("training.figure.left"), duration(left)],
-    speed && [t("training.figure.speed"), number(speed, 0)],
+    speed && !isPhone() && [t("training.figure.speed"), number(speed, 0)],
     loss !== null && [t("training.figure.loss"), loss < 0.001 ? `< ${number(0.001, 3)}` : number(loss, 3)],
     evaluated &&
       Number.isFinite(evaluated.scores[metric]) && [
