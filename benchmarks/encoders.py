@@ -151,6 +151,7 @@ def encoder_work(folder: Path, beside: Path, tokenizer: Any, given: Given, rows:
     """The body alone in CTranslate2, int8."""
     if not beside.exists():
         model = BertModel.from_pretrained(folder)
+        model.config.position_embedding_type = "absolute"  # which the converter asks for
         model.save_pretrained(beside / "body")
         tokenizer.save_pretrained(beside / "body")
         TransformersConverter(str(beside / "body")).convert(str(beside / "ct2"), quantization="int8")
