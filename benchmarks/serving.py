@@ -215,9 +215,10 @@ def bert(folder: Path) -> Path:
 
 def made(folder: Path) -> tuple[Path, list[str]]:
     """A small translator of numbers, and texts that it has not seen."""
-    from jumok.recipe import load_recipe, shipped_recipe
+    from jumok.recipe import load_recipe
+    from jumok.shipped import shipped_recipe
 
-    recipe, run = shipped_recipe("quickstart.toml"), folder / "numbers"
+    recipe, run = shipped_recipe("quickstart"), folder / "numbers"
     settings = ("model.norm=post", "train.steps=400", "train.evaluate_every=400", "train.save_every=400")
     command = [sys.executable, "-m", "jumok", "train", str(recipe), "--out", str(run)]
     subprocess.run([*command, *(word for key in settings for word in ("--set", key))], check=True, capture_output=True)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
@@ -82,8 +83,7 @@ def read_config(
     keys to where they were written: a line of a file, or an option of the command line. `choices` are those that the
     rest of the tree leaves to a key.
     """
-    # pydantic takes no settings for a dataclass; through a list they reach it and all nested dataclasses.
-    adapter: TypeAdapter[list[Config]] = TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
+    adapter: TypeAdapter[list[Config]] = _adapter(kind)  # type: ignore[arg-type]
     try:
         # As JSON: strict mode then still takes a list for a tuple and a whole number for a float, and nothing else.
         return adapter.validate_json(json.dumps([tree], default=str))[0]
@@ -94,6 +94,13 @@ def read_config(
         explain = _Explainer(kind, tree, path, unions, error.code, places or {}, choices or {})
         mistakes = [one for found in _found(invalid, tree, unions) for one in explain(found)]
         raise _error(error, mistakes, what, None if where is None else str(where)) from invalid
+
+
+@cache
+def _adapter(kind: type[Any]) -> TypeAdapter[Any]:
+    """Made once for each config: that takes a millisecond, and a server reads options with every request."""
+    # pydantic takes no settings for a dataclass; through a list they reach it and all nested dataclasses.
+    return TypeAdapter(list[kind], config=_STRICT)  # type: ignore[valid-type]
 
 
 def _error(error: type[InputError], mistakes: Sequence[Mistake], what: str, where: str | None) -> InputError:

@@ -36,6 +36,8 @@ log = logging.getLogger("jumok.serve")
 QUIET = {"/health", "/ready", "/metrics"}
 """asked every few seconds by machines: not logged"""
 PARAMETER = re.compile(r"{(\w+)(:path)?}")
+SHORT = 2000
+"""characters of the texts of a request that is read on the spot"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +145,8 @@ class Server:
         return value
 
     async def served(self, name: str) -> Served:
+        if (ready := self.models.ready(name)) is not None:
+            return ready
         try:
             found = await asyncio.to_thread(self.models.get, name)
         except JumokError as error:  # a folder that vanished, or is damaged
@@ -169,7 +173,10 @@ class Server:
             raise Refusal(422, "serve.inputs", f"{len(examples):,} examples: at most {most:,} at once")
         try:
             self.queue.require_room(len(examples))
-            found = await asyncio.to_thread(served.jobs, examples, options)
+            if _is_short(examples):  # tokenized sooner than a thread takes over
+                found = served.jobs(examples, options)
+            else:
+                found = await asyncio.to_thread(served.jobs, examples, options)
         except Busy as busy:
             raise _too_much(busy) from busy
         except JumokError as error:
@@ -212,6 +219,10 @@ class Server:
         if gone.done():
             raise Refusal(499, "serve.gone", "the client has gone")
         raise Refusal(504, "serve.timeout", f"no answer within {self.limits.seconds:g} seconds")
+
+
+def _is_short(examples: Sequence[Any]) -> bool:
+    return all(isinstance(text, str) for text in examples) and sum(map(len, examples)) <= SHORT
 
 
 def _too_much(busy: Busy) -> Refusal:

@@ -105,6 +105,15 @@ class Models:
         with self._lock:
             return self._ready(run) or self._load(run)
 
+    def ready(self, name: str) -> Served | None:
+        """A run that is loaded and has not changed since: a few looks at its folder, and no waiting."""
+        if name not in self._served:
+            return None
+        known = self._given.get(name)
+        if known is None and self.folder is not None:
+            known = Run(name, self.folder / name)
+        return None if known is None else self._ready(known)
+
     def _ready(self, run: Run) -> Served | None:
         served, stamp = self._served.get(run.name, (None, ()))
         return served if run.stamp() in (stamp, ()) else None  # a model goes on when its folder has gone
