@@ -36,8 +36,8 @@ log = logging.getLogger("jumok.serve")
 QUIET = {"/health", "/ready", "/metrics"}
 """asked every few seconds by machines: not logged"""
 PARAMETER = re.compile(r"{(\w+)(:path)?}")
-SHORT = 2000
-"""characters of the texts of a request that is read on the spot"""
+SHORT = 500
+"""characters of a text that is read on the spot; more would keep the others waiting"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ class Server:
 
 
 def _is_short(examples: Sequence[Any]) -> bool:
-    return all(isinstance(text, str) for text in examples) and sum(map(len, examples)) <= SHORT
+    return len(examples) == 1 and isinstance(examples[0], str) and len(examples[0]) <= SHORT
 
 
 def _too_much(busy: Busy) -> Refusal:
