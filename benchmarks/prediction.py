@@ -3,8 +3,9 @@
     python benchmarks/prediction.py [--rounds 5] [--only WORK,…] [--run RUN --text FILE] [--joeynmt PYTHON]
 
 Every engine gets the same weights, the same sentences and the same search, in one process and in turns, on one thread
-(OMP_NUM_THREADS=1); what is compared is processor time. CTranslate2 is called directly: at its defaults in float32, and
-at its best settings, int8 with the batch size that is fastest here. transformers generates in sorted batches.
+(OMP_NUM_THREADS=1); what is compared is processor time. CTranslate2 is called directly: at its defaults in float32, in
+int8 with the batch size that is fastest here, and the same with the AVX-512 kernels that jumok asks it for, where there
+are any (its best settings). transformers generates in sorted batches.
 
 `tiny` (4+4 layers of 128) and `base` (6+6 of 512), both with 8,000 tokens, have learned to write 14 tokens whatever
 they read (see `learn_to_end`): their outputs mean nothing, and have the length of a sentence. RUN is a translator with
@@ -20,8 +21,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from time import process_time
 from typing import Any
@@ -37,7 +38,7 @@ from jumok.building import WIDTHS, _store, build_engine
 from jumok.cli.engine import ensure_engine
 from jumok.decode.options import DecodeConfig
 from jumok.engines.fast_folder import engine_folder
-from jumok.engines.fast_work import Layout, this_machine
+from jumok.engines.fast_work import Layout, prefer_avx512, this_machine
 from jumok.exchange import export_folder
 from jumok.files import write_folder
 from jumok.hub.folder import ModelFolder
@@ -55,6 +56,8 @@ SIZES = {
     "base": TransformerConfig(dropout=0.0, norm="pre"),
 }
 BATCHES = (16, 32, 64, 128)
+INSTRUCTIONS = "CT2_FORCE_CPU_ISA"
+"""which kernels CTranslate2 takes, if it is not to choose itself"""
 Works = dict[str, Callable[[], object]]
 
 
@@ -139,6 +142,13 @@ def measured(works: Works, rounds: int) -> dict[str, list[float]]:
     return times
 
 
+def afresh(predictor: Any) -> Any:
+    """A predictor whose vocabularies remember no word of the round before: peers get ready-made tokens."""
+    for tokenizer in (predictor.tokenizers.source, predictor.tokenizers.target):
+        tokenizer._words.__init__()
+    return predictor
+
+
 def fastest(works: dict[int, Callable[[], object]]) -> int:
     """The setting that is fastest here, of two tries each."""
     seconds = {setting: min(cpu(work), cpu(work)) for setting, work in works.items()}
@@ -190,23 +200,17 @@ def translation(
     beam = 1 if search["method"] == "greedy" else search["beam"]
     limit = max(map(len, sources)) + DecodeConfig().max_extra
 
-    def library(translator: Any, **settings: Any) -> Callable[[], object]:
-        penalty = 0.0 if beam == 1 else search["length_penalty"]
-        return lambda: translator.translate_batch(
-            pieces, beam_size=beam, length_penalty=penalty, max_decoding_length=limit, **settings
-        )
-
-    one = {"inter_threads": 1, "intra_threads": 1}
-    float32, int8 = (ctranslate2.Translator(str(theirs), compute_type=kind, **one) for kind in ("float32", "int8"))
-    best = fastest({n: library(int8, max_batch_size=n) for n in BATCHES})
+    penalty = 0.0 if beam == 1 else search["length_penalty"]
+    settings = {"beam_size": beam, "length_penalty": penalty, "max_decoding_length": limit}
+    library = Library("Translator", theirs, pieces, settings)
     works: Works = {
-        "jumok": lambda: fast.predict(texts, **search),
-        "jumok torch": lambda: reference.predict(texts, **search),
-        "CTranslate2 float32": library(float32),
-        f"CTranslate2 int8, batches of {best}": library(int8, max_batch_size=best),
+        "jumok": lambda: afresh(fast).predict(texts, **search),
+        "jumok torch": lambda: afresh(reference).predict(texts, **search),
+        "CTranslate2 float32": library.process("float32", beside / f"{name}-{beam}-float32.json"),
+        **library.int8(beside / f"{name}-{beam}-int8.json"),
     }
-    targets: dict[str, float | None] = {"jumok torch": None, "CTranslate2 float32": None}
-    targets[f"CTranslate2 int8, batches of {best}"] = 1.0 if not fast.engine.built.shortlist else 1.3
+    targets: dict[str, float | None] = dict.fromkeys([*works][1:])
+    targets[library.strongest] = 1.0 if not fast.engine.built.shortlist else 1.3
     tokens = sum(len(output.ids) + 1 for output in fast.predict(texts, **search))
     written, vocabulary = round(tokens / len(texts)), tokenizers.target.vocab_size
     c = read_model(run / "model").config
@@ -267,9 +271,14 @@ def joey_translation(
     """JoeyNMT's search with a model of this size, likewise in sorted batches of 32 and with outputs of this length."""
     sizes = {name: getattr(c, name) for name in ("n_layers", "n_heads", "d_model", "d_ff", "norm")}
     asked = {**sizes, "rows": sources, "vocabulary": vocabulary, "beam": beam, "alpha": 0.6, "written": written}
+    return in_process([str(python), str(Path(__file__).with_name("joey.py"))], asked, file)
+
+
+def in_process(command: Sequence[str], asked: dict[str, Any], file: Path) -> Callable[[], float]:
+    """A peer in a process of its own, which finds what is asked of it in a file and says how long it took."""
     file.write_text(json.dumps(asked), "utf-8")
-    command = [str(python), str(Path(__file__).with_name("joey.py")), str(file)]
-    peer = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    own = {name: value for name, value in os.environ.items() if name != INSTRUCTIONS}
+    peer = subprocess.Popen([*command, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=own)
     assert peer.stdin is not None
     assert peer.stdout is not None
     asking, answers = peer.stdin, peer.stdout
@@ -279,6 +288,46 @@ def joey_translation(
         return float(answers.readline())
 
     return work
+
+
+@dataclass(frozen=True)
+class Library:
+    """CTranslate2 called directly."""
+
+    kind: str
+    folder: Path
+    pieces: Sequence[Sequence[str]]
+    settings: dict[str, Any]
+
+    def process(self, compute: str, file: Path, **settings: Any) -> Callable[[], float]:
+        """With the instructions that it chooses itself."""
+        asked = {"kind": self.kind, "folder": str(self.folder), "compute": compute, "pieces": self.pieces}
+        asked["settings"] = self.settings | settings
+        return in_process([sys.executable, str(Path(__file__).with_name("library.py"))], asked, file)
+
+    def int8(self, file: Path) -> Works:
+        """In batches of the size that is fastest here; also in this process, where AVX-512 is on if it can be."""
+        chosen = {f"CTranslate2 int8, batches of {self.best}": self.process("int8", file, max_batch_size=self.best)}
+        return {**chosen, **({self.strongest: self.here(self.best)} if os.environ.get(INSTRUCTIONS) else {})}
+
+    @property
+    def strongest(self) -> str:
+        name = f"CTranslate2 int8, batches of {self.best}"
+        return f"{name}, {os.environ[INSTRUCTIONS]}" if os.environ.get(INSTRUCTIONS) else name
+
+    @cached_property
+    def best(self) -> int:
+        return fastest({n: self.here(n) for n in BATCHES})
+
+    @cached_property
+    def _method(self) -> Callable[..., object]:
+        one = {"inter_threads": 1, "intra_threads": 1}
+        model = getattr(ctranslate2, self.kind)(str(self.folder), compute_type="int8", **one)
+        method: Callable[..., object] = model.translate_batch if self.kind == "Translator" else model.generate_batch
+        return method
+
+    def here(self, n: int) -> Callable[[], object]:
+        return lambda: self._method(self.pieces, max_batch_size=n, **self.settings)
 
 
 def generation(rounds: int, beside: Path) -> list[Row]:
@@ -294,16 +343,15 @@ def generation(rounds: int, beside: Path) -> list[Row]:
     start = tokenizer.pieces([tokenizer.start_id])
     pieces = [[*start, *tokenizer.pieces(tokenizer.encode(prompt))] for prompt in prompts]
     export_folder(run, beside / "gpt-ct2", "ctranslate2")
-    library = ctranslate2.Generator(str(beside / "gpt-ct2"), compute_type="int8", inter_threads=1, intra_threads=1)
     settings = {"max_length": 50, "include_prompt_in_result": False, "sampling_topk": 1}
-    best = fastest({n: lambda n=n: library.generate_batch(pieces, max_batch_size=n, **settings) for n in BATCHES})
+    library = Library("Generator", beside / "gpt-ct2", pieces, settings)
     works: Works = {
-        "jumok": lambda: fast.predict(prompts, **options),
-        "jumok torch": lambda: reference.predict(prompts, **options),
-        f"CTranslate2 int8, batches of {best}": lambda: library.generate_batch(pieces, max_batch_size=best, **settings),
+        "jumok": lambda: afresh(fast).predict(prompts, **options),
+        "jumok torch": lambda: afresh(reference).predict(prompts, **options),
+        **library.int8(beside / "gpt-int8.json"),
         "transformers": transformers_generation(run, pieces, tokenizer, beside),
     }
-    targets = {"jumok torch": None, f"CTranslate2 int8, batches of {best}": 1.0, "transformers": None}
+    targets: dict[str, float | None] = dict.fromkeys([*works][1:]) | {library.strongest: 1.0}
     return rows_of("GPT 4/256, 64 prompts (int8)", measured(works, rounds), targets, units=64 * 50, unit="tokens")
 
 
@@ -425,6 +473,7 @@ def main() -> None:
     given = parser.parse_args()
     only, rounds = (given.only or "tiny,base,gpt,cold,scheduling,run").split(","), given.rounds
     torch.set_num_threads(1)
+    prefer_avx512()  # before the first model is opened, whoever does that
     greedy, beam = {"method": "greedy"}, {"method": "beam", "beam": 4, "length_penalty": 0.6}
     kept = bool(given.only)
 

@@ -17,7 +17,7 @@ from jumok.data.corpus import Corpus
 from jumok.data.shards import Field, Shards, in_texts
 from jumok.errors import DataError
 from jumok.examples.documents import Sentence
-from jumok.text.tokenizer import Seen, Tokenizer
+from jumok.text.tokenizer import Tokenizer
 
 FIELDS = ("text", "ends", "first")
 FRAME, FRAME_OF_PAIR = 2, 3  # [CLS] A [SEP], [CLS] A [SEP] B [SEP]
@@ -66,10 +66,9 @@ def encode_documents(
 def _encoded(
     corpus: Iterable[Sentence], tokenizer: Tokenizer, facts: dict[str, Any]
 ) -> Iterator[tuple[list[int], bool]]:
-    seen: Seen = {}
     begins = False  # an empty sentence may have begun the document
     for sentences in in_texts(corpus, lambda sentence: sentence.text):
-        rows = tokenizer.encode_batch([sentence.text for sentence in sentences], seen)
+        rows = tokenizer.encode_batch([sentence.text for sentence in sentences])
         for sentence, ids in zip(sentences, rows, strict=True):
             begins = begins or sentence.first
             facts["read"] += 1

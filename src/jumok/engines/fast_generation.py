@@ -11,7 +11,7 @@ import numpy as np
 from jumok.decode.options import DecodeConfig, Hypothesis, Request
 from jumok.engines import Array, Done, Rows
 from jumok.engines.fast_folder import Built
-from jumok.engines.fast_work import Layout, Words, finite
+from jumok.engines.fast_work import Layout, Words, finite, prefer_avx512
 from jumok.text.tokenizer import Tokenizers
 
 
@@ -21,6 +21,7 @@ class FastGenerator:
     def __init__(self, built: Built, folder: Path, tokenizers: Tokenizers, layout: Layout) -> None:
         self._built, self._layout, self._words = built, layout, Words(tokenizers)
         self._start, self._end = tokenizers.source.start_id, tokenizers.source.end_id
+        prefer_avx512()
         self._library = ctranslate2.Generator(
             str(folder),
             device="cpu",

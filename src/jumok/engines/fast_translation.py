@@ -9,7 +9,7 @@ import ctranslate2
 from jumok.decode.options import DecodeConfig, Hypothesis, Request, length_penalty
 from jumok.engines import Done, Rows
 from jumok.engines.fast_folder import Built
-from jumok.engines.fast_work import Layout, Words, finite
+from jumok.engines.fast_work import Layout, Words, finite, prefer_avx512
 from jumok.text.tokenizer import Tokenizers
 
 POSITIONS = 1024
@@ -24,6 +24,7 @@ class FastTranslator:
 
     def __init__(self, built: Built, folder: Path, tokenizers: Tokenizers, layout: Layout) -> None:
         self._built, self._layout, self._words = built, layout, Words(tokenizers)
+        prefer_avx512()
         self._library = ctranslate2.Translator(
             str(folder),
             device="cpu",
@@ -111,10 +112,10 @@ class FastTranslator:
     ) -> list[Hypothesis]:
         """The best of them, which may not be the library's."""
         _, alpha = _beam(config)
-        found = [
-            Hypothesis(self._words.ids(pieces), log_prob, log_prob / length_penalty(len(pieces) + 1, alpha))
-            for pieces, log_prob in zip(written, finite(log_probs), strict=True)
-        ]
+        both = zip(finite(log_probs), written, strict=True)
+        scores = [log_prob / length_penalty(len(pieces) + 1, alpha) for log_prob, pieces in both]
+        order = range(len(scores)) if request.faults else [max(range(len(scores)), key=scores.__getitem__)]
+        found = [Hypothesis(self._words.ids(written[i]), log_probs[i], scores[i]) for i in order]
         return request.best(found, 1)
 
 

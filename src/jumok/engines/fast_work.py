@@ -1,5 +1,6 @@
 """What the fast engine's parts share: tokens as strings, batches of like length, several of them at work."""
 
+import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -99,8 +100,23 @@ def saturates() -> bool:
     """Whether products of bytes are added up in 16 bits, which overflow: x86 processors without VNNI."""
     if machine().lower() not in ("x86_64", "amd64", "i686", "x86"):
         return False
+    return not {"avx512_vnni", "avx_vnni"} & _abilities()
+
+
+def prefer_avx512() -> None:
+    """Let CTranslate2 use its AVX-512 kernels, which it leaves aside unless it is told: a tenth less time.
+
+    Older processors slow down when they use these instructions; those with VNNI do not. The library reads the setting
+    once, when the first model is opened; what the user has set is kept.
+    """
+    if {"avx512f", "avx512cd", "avx512vl", "avx512bw", "avx512dq", "avx512_vnni"} <= _abilities():
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
+
+
+def _abilities() -> frozenset[str]:
+    """The processor's flags; none where the system does not tell them."""
     try:
-        flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
+        lines = Path("/proc/cpuinfo").read_text("ascii", errors="replace").splitlines()
     except OSError:
-        return True
-    return "avx512_vnni" not in flags and "avx_vnni" not in flags
+        return frozenset()
+    return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), []))

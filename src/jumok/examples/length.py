@@ -1,6 +1,7 @@
 """How long an example is, before anything reads it."""
 
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any
 
 
@@ -10,10 +11,15 @@ def texts_of(example: Any) -> list[str]:
         return [example]
     if isinstance(example, list):
         return [" ".join(text for text in example if isinstance(text, str))]
-    if not is_dataclass(example):
+    kind: Any = type(example)
+    if not is_dataclass(kind):
         return []
-    values = (getattr(example, field.name) for field in fields(example) if field.name != "where")
-    return [text for value in values for text in texts_of(value)]
+    return [text for name in _names(kind) for text in texts_of(getattr(example, name))]
+
+
+@cache
+def _names(kind: type[Any]) -> list[str]:
+    return [field.name for field in fields(kind) if field.name != "where"]
 
 
 def characters(example: Any) -> int:

@@ -2,9 +2,9 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
 from pathlib import Path
 from xml.parsers import expat
-from xml.sax.saxutils import escape, quoteattr
 
 from jumok.errors import DataError
 from jumok.text.lines import max_line, opened
@@ -135,14 +135,14 @@ def tmx_unit(texts: Iterable[tuple[str, str]], where: str) -> str:
         if wrong := NOT_XML.search(text):
             what = f"XML cannot hold U+{ord(wrong[0]):04X}, character {wrong.start()} of {text[:60]!r}"
             raise DataError(what, where=where, hint="remove it, or write a .tsv file", code="data.encoding")
-        seg = escape(text, {"\r": "&#13;"})
-        found.append(f"<tuv xml:lang={quoteattr(language)}><seg>{seg}</seg></tuv>")
+        seg = escape(text, quote=False).replace("\r", "&#13;")
+        found.append(f'<tuv xml:lang="{escape(language)}"><seg>{seg}</seg></tuv>')
     return f"<tu>{''.join(found)}</tu>"
 
 
 def tmx_lines(units: Iterable[str], source: str) -> list[str]:
-    header = f'<header creationtool="jumok" creationtoolversion={quoteattr(__version__)}'
+    header = f'<header creationtool="jumok" creationtoolversion="{escape(__version__)}"'
     header += ' segtype="sentence" o-tmf="jumok" adminlang="en"'
     begin = ['<?xml version="1.0" encoding="UTF-8"?>', '<tmx version="1.4">']
-    begin.append(f'{header} srclang={quoteattr(source)} datatype="plaintext"/>')
+    begin.append(f'{header} srclang="{escape(source)}" datatype="plaintext"/>')
     return [*begin, "<body>", *units, "</body>", "</tmx>"]

@@ -8,8 +8,8 @@ import copy
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from pathlib import Path
@@ -38,9 +38,8 @@ from jumok.text.vocabulary import (
 )
 from jumok.text.words import WHITE_SPACE, Cut, cut_of
 
-Seen = dict[str, tuple[int, ...]]
-"""the ids of words"""
-MOST_SEEN = 1 << 17  # words, some 30 MB
+MOST_REMEMBERED = 500_000
+"""characters of words whose ids a tokenizer remembers: some 60,000 words, in 15 MB"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +50,29 @@ class Encoded:
     offsets: list[tuple[int, int]]
 
 
+class _Words:
+    """The ids of words that were encoded before: most words of a text are repetitions."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[int]] = {}
+        self._characters = 0
+
+    def ids(
+        self, texts: Sequence[Sequence[str]], encode: Callable[[list[str]], list[list[int]]]
+    ) -> Mapping[str, Sequence[int]]:
+        """The ids of all words of these texts. What is returned is only added to, so that threads can share it."""
+        if self._characters > MOST_REMEMBERED:
+            self._known, self._characters = {}, 0
+        known = self._known
+        new = [word for word in dict.fromkeys(chain.from_iterable(texts)) if word not in known]
+        if new:
+            known.update(zip(new, encode(new), strict=True))
+            self._characters += sum(map(len, new))
+        return known
+
+
 class Tokenizer:
-    """A trained vocabulary and its rules; holds no other state.
+    """A trained vocabulary and its rules. It remembers the ids of words, which never differ, and nothing else.
 
     If it has slots for placeholders, `filled` binds it to a source, whose placeholders they then stand for.
     """
@@ -69,6 +89,7 @@ class Tokenizer:
         self.layout = layout_of(backend)
         pipeline = json.loads(backend.to_str())
         self._cut: Cut | None = cut_of(pipeline)
+        self._words = _Words()
         self._bytes = '"ByteLevel"' in json.dumps(pipeline["pre_tokenizer"])
         # Composed here, with Python's tables, and again by the backend: its tables are older, and leave it as it is.
         self._composes = '"NFC"' in json.dumps(pipeline["normalizer"])
@@ -167,17 +188,10 @@ class Tokenizer:
         return hide(text, self._fillings) if self.slot_ids else Hidden(text, ())
 
     def encode(self, text: str) -> list[int]:
-        _refuse_surrogates(text)
-        return self._encode_each([self._hidden(text).text])[0]
+        return self.encode_batch([text])[0]
 
-    def encode_batch(
-        self, texts: Sequence[str], seen: Seen | None = None, *, sources: Sequence[str] | None = None
-    ) -> list[list[int]]:
-        """The ids of each text; a word that occurs several times is encoded once.
-
-        With `seen`, which starts empty, that holds for many batches: the caller keeps it, and here it is filled.
-        `sources` are what the texts translate, and number their placeholders.
-        """
+    def encode_batch(self, texts: Sequence[str], *, sources: Sequence[str] | None = None) -> list[list[int]]:
+        """The ids of each text. `sources` are what the texts translate, and number their placeholders."""
         for text in texts:
             _refuse_surrogates(text)
         if self.slot_ids and sources is None:
@@ -186,12 +200,9 @@ class Tokenizer:
             texts = [hide(text, hide(source).fillings).text for text, source in zip(texts, sources, strict=True)]
         if self._cut is None:
             return self._encode_each(texts)
-        seen = {} if seen is None else seen
-        if len(seen) > MOST_SEEN:
-            seen.clear()
-        new = [word for word in dict.fromkeys(chain.from_iterable(map(self._cut, texts))) if word not in seen]
-        seen.update(zip(new, map(tuple, self._encode_each(new)), strict=True))
-        return [list(chain.from_iterable(map(seen.__getitem__, self._cut(text)))) for text in texts]
+        words = [self._cut(text) for text in texts]
+        known = self._words.ids(words, self._encode_each)
+        return [list(chain.from_iterable(map(known.__getitem__, each))) for each in words]
 
     def encode_masked(self, text: str) -> list[int]:
         """The ids of a text in which the name of the mask token means the token itself."""
@@ -261,10 +272,8 @@ class Tokenizer:
             text: str = self._backend.decode(pieces, skip_special_tokens=False)
         return fill(text, self._fillings) if self.slot_ids else text
 
-    @contextmanager
-    def _in_use(self) -> Iterator[None]:
-        with backend_errors("tokenizer fails on a text", where=self._where, code="checkpoint.tokenizer"):
-            yield
+    def _in_use(self) -> AbstractContextManager[None]:
+        return backend_errors("tokenizer fails on a text", where=self._where, code="checkpoint.tokenizer")
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         found = [self._backend.id_to_token(i) or self.layout.unknown for i in ids]

@@ -20,7 +20,7 @@ from jumok.examples.made.numbers import generate
 from jumok.examples.pairs import Pair, ParallelData
 from jumok.tasks.prepare import Recorded, prepare_shards
 from jumok.tasks.translation.task import encode_pairs
-from jumok.text.tokenizer import Seen, Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 
 ENGLISH = "the fox\nthe dog\na fox and a dog\n"
@@ -275,9 +275,9 @@ def test_impossible_synthetic_data_is_refused(options: dict[str, int]) -> None:
 
 def test_a_side_with_far_too_many_characters_is_not_tokenized(files: list[str], tokenizer: Tokenizer) -> None:
     class Short(Tokenizer):
-        def encode_batch(self, texts: Sequence[str], seen: Seen | None = None, **more: Any) -> list[list[int]]:
+        def encode_batch(self, texts: Sequence[str], **more: Any) -> list[list[int]]:
             assert max(map(len, texts)) <= 64 * max_len
-            return super().encode_batch(texts, seen, **more)
+            return super().encode_batch(texts, **more)
 
     max_len = 20
     for file in files:

@@ -4,6 +4,7 @@ import json
 import sys
 import unicodedata
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tokenizers
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, models, normalizers, pre_tokenizers, trainers
 
 import jumok.text.tokenizer as tokenizer_module
-from jumok.text.tokenizer import Seen, Tokenizer
+from jumok.text.tokenizer import Tokenizer
 from jumok.text.vocabulary import BERT, GPT, MARIAN, SPACE, Kind, Layout, TokenizerConfig
 from jumok.text.words import WHITE_SPACE, at_spaces, cut_of, with_blanks
 
@@ -51,6 +52,11 @@ def trained() -> list[Tokenizer]:
     return [train(*pipeline) for pipeline in PIPELINES]
 
 
+def whole(tokenizer: Tokenizer, text: str) -> list[int]:
+    """The ids of a text that the library sees in one piece."""
+    return tokenizer._encode_each([text])[0]
+
+
 def test_every_pipeline_of_ours_is_known(trained: list[Tokenizer]) -> None:
     found = [cut_of(json.loads(tokenizer.to_json())) for tokenizer in trained]
     assert found == [with_blanks if kind == "byte_bpe" else at_spaces for kind, *_ in PIPELINES]
@@ -60,34 +66,43 @@ def test_every_pipeline_of_ours_is_known(trained: list[Tokenizer]) -> None:
 @given(batch=st.lists(texts, max_size=4))
 def test_a_batch_has_the_ids_of_its_texts(batch: list[str], trained: list[Tokenizer]) -> None:
     for tokenizer in trained:
-        assert tokenizer.encode_batch(batch) == [tokenizer.encode(text) for text in batch]
+        assert tokenizer.encode_batch(batch) == [whole(tokenizer, text) for text in batch]
 
 
 def test_every_character_stands_alike_beside_a_space(trained: list[Tokenizer]) -> None:
     characters = [c for c in map(chr, range(sys.maxunicode)) if unicodedata.category(c) not in ("Lo", "Co", "Cs", "Cn")]
     batch = [f"{c}a {c} {c}\t{c}" for c in characters]
     for tokenizer in trained[::2]:
-        assert tokenizer.encode_batch(batch) == [tokenizer.encode(text) for text in batch]
+        assert tokenizer.encode_batch(batch) == [whole(tokenizer, text) for text in batch]
 
 
-@pytest.mark.parametrize("most", [0, 3, 1 << 17])
-def test_words_seen_before_change_nothing(most: int, trained: list[Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokenizer_module, "MOST_SEEN", most)
-    for tokenizer in trained:
-        seen: Seen = {}
-        found = [tokenizer.encode_batch([line], seen) for line in LINES]
-        assert found == [[tokenizer.encode(line)] for line in LINES]
-        assert len(seen) <= most + max(len(line) for line in LINES)
+@pytest.mark.parametrize("most", [0, 3, 500_000])
+def test_words_seen_before_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module, "MOST_REMEMBERED", most)
+    for pipeline in PIPELINES:
+        tokenizer = train(*pipeline)
+        found = [tokenizer.encode(line) for line in LINES]
+        assert found == [whole(tokenizer, line) for line in LINES]
+        assert sum(map(len, tokenizer._words._known)) <= most + max(len(line) for line in LINES)
 
 
-def test_a_word_that_was_seen_is_not_encoded_again(trained: list[Tokenizer], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_word_that_was_seen_is_not_encoded_again(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    whole = Tokenizer._encode_each
-    monkeypatch.setattr(Tokenizer, "_encode_each", lambda self, batch: asked.extend(batch) or whole(self, batch))
-    seen: Seen = {}
-    for batch in (["a dog", "a fox a dog"], ["the dog a"]):
-        trained[0].encode_batch(batch, seen)
+    encode_each = Tokenizer._encode_each
+    monkeypatch.setattr(Tokenizer, "_encode_each", lambda self, batch: asked.extend(batch) or encode_each(self, batch))
+    tokenizer = train(*PIPELINES[0])
+    tokenizer.encode_batch(["a dog", "a fox a dog"])
+    tokenizer.encode("the dog a")
     assert asked == ["a", "dog", "fox", "the"]
+
+
+def test_threads_share_what_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokenizer_module, "MOST_REMEMBERED", 40)  # forgotten again and again
+    tokenizer = train(*PIPELINES[0])
+    lines = LINES * 40
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(tokenizer.encode, lines))
+    assert found == [whole(tokenizer, line) for line in lines]
 
 
 @pytest.mark.parametrize(

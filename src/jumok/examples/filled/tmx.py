@@ -7,8 +7,8 @@ import codecs
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape, unescape
 from pathlib import Path
-from xml.sax.saxutils import quoteattr, unescape
 
 from jumok.examples.filled import Answer, Piece, unchanged
 from jumok.examples.pairs import Excerpt
@@ -111,7 +111,7 @@ def _piece(content: bytes, where: str, encoding: str, languages: tuple[str, str]
             return content
         said = f"<seg>{NOT_XML.sub(chr(0xFFFD), answer.text)}</seg>"
         if there is None:
-            language = f"{given.attribute}={quoteattr(languages[1])}"
+            language = f'{given.attribute}="{escape(languages[1])}"'
             said = f'{between}<tuv {language} creationtool="jumok">{said}</tuv>'
         return b"".join(part.encode(encoding, "xmlcharrefreplace") for part in (text[:begin], said, text[end:]))
 

@@ -24,7 +24,7 @@ from jumok.tasks.language_model import LanguageModelFacts
 from jumok.tasks.language_model.predictor import Generator, cut
 from jumok.tasks.one_text import OneTextTask
 from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, read_splits, refuse_empty, text_tokenizer
-from jumok.text.tokenizer import Seen, Tokenizer
+from jumok.text.tokenizer import Tokenizer
 from jumok.train.loop import Loss
 
 
@@ -56,9 +56,8 @@ def encode_lines(
 ) -> Iterator[Sequence[Sequence[int]]]:
     """The ids of every line with its end token; long lines are split into parts of `max_len`."""
     facts |= {"read": 0, "empty": 0, "too_long": 0}
-    seen: Seen = {}
     for lines in in_texts(corpus, lambda line: line.text):
-        for ids in tokenizer.encode_batch([line.text for line in lines], seen):
+        for ids in tokenizer.encode_batch([line.text for line in lines]):
             facts["read"] += 1
             facts["empty"] += not ids
             for part in cut(ids, tokenizer.end_id, max_len):
@@ -72,10 +71,9 @@ def encode_texts(
     """The ids of every document with its end token, in parts of `max_len`; its lines are joined by line breaks."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "documents": 0}
     part: list[int] = []
-    seen: Seen = {}
     for sentences in in_texts(corpus, lambda sentence: sentence.text):
         texts = [sentence.text if sentence.first else f"\n{sentence.text}" for sentence in sentences]
-        for sentence, ids in zip(sentences, tokenizer.encode_batch(texts, seen), strict=True):
+        for sentence, ids in zip(sentences, tokenizer.encode_batch(texts), strict=True):
             if sentence.first and facts["documents"]:
                 yield ([*part, tokenizer.end_id],)
                 part = []

@@ -20,7 +20,6 @@ from jumok.decode.options import DecodeConfig, Hypothesis, Request
 from jumok.engines import Array, Done, Engine, Rows, nobody
 from jumok.errors import InputError
 from jumok.examples.pairs import Pair
-from jumok.score.translation import bleu_by_length, translation_metrics
 from jumok.tasks.attention import Attention
 from jumok.tasks.baseline import Baselines
 from jumok.tasks.notes import NoteCounter
@@ -152,10 +151,11 @@ class Translator(Predictor[Pair, Translation]):
             if encoded.empty:
                 yield Translation("", 0.0, [])
                 continue
-            best, *others = [self._repaired(encoded, hypothesis) for hypothesis in next(found)]
-            yield replace(self._looked_at(example, encoded, best, options), alternatives=others)
+            best, *others = next(found)
+            alternatives = [self._translation(encoded, other) for other in others]
+            yield self._looked_at(example, encoded, self._translation(encoded, best), options, alternatives)
 
-    def _repaired(self, encoded: Encoded, hypothesis: Hypothesis) -> Translation:
+    def _translation(self, encoded: Encoded, hypothesis: Hypothesis) -> Translation:
         """The text of a hypothesis, with the placeholders of its source as far as it is certain where they belong."""
         ids, target = hypothesis.ids, encoded.tokenizers.target
         if target.slot_ids and not encoded.prefix:
@@ -173,15 +173,25 @@ class Translator(Predictor[Pair, Translation]):
         return encoded.source, _request(self.engine, encoded.source, options, encoded.prefix)
 
     def _looked_at(
-        self, example: Pair, encoded: Encoded, output: Translation, options: TranslateOptions
+        self,
+        example: Pair,
+        encoded: Encoded,
+        output: Translation,
+        options: TranslateOptions,
+        alternatives: Sequence[Translation] = (),
     ) -> Translation:
         """The output with what the options ask for."""
-        sure = partial(sure_words, self.engine, encoded.tokenizers.target, encoded.source)
-        return replace(
-            output,
+        words = (
+            sure_words(self.engine, encoded.tokenizers.target, encoded.source, output.ids) if options.words else None
+        )
+        return Translation(
+            output.text,
+            output.score,
+            [*alternatives],
             alignment=self.align(example, output) if options.alignment else None,
-            words=sure(output.ids) if options.words else None,
+            words=words,
             notes=self._notes(encoded, output.text),
+            ids=output.ids,
         )
 
     def alternatives(self, example: Any, prefix: str = "", *, n: int = 6, **options: Any) -> list[Translation]:
@@ -213,6 +223,8 @@ class Translator(Predictor[Pair, Translation]):
 
     def quick(self, examples: Sequence[Pair]) -> dict[str, float]:
         """Perplexity, and BLEU and exact match of greedy outputs."""
+        from jumok.score.translation import translation_metrics
+
         both = [self.tokenizers.filled(pair.source) for pair in examples]
         sources = [each.encode_source(pair.source) for each, pair in zip(both, examples, strict=True)]
         targets = [each.encode_target(pair.gold) for each, pair in zip(both, examples, strict=True)]
@@ -226,6 +238,8 @@ class Translator(Predictor[Pair, Translation]):
         return {"perplexity": exp(min(total / count, 50.0)), **metrics.values("bleu", "exact_match")}
 
     def measure(self, examples: Sequence[Pair], *, done: Done = nobody, **options: Any) -> Measured:
+        from jumok.score.translation import bleu_by_length, translation_metrics
+
         sources, references = [pair.source for pair in examples], [pair.gold for pair in examples]
         found, notes = answered(self.predict(examples, done=done, **options)), NoteCounter()
         for output in found:
@@ -237,6 +251,8 @@ class Translator(Predictor[Pair, Translation]):
         return Measured(metrics, outputs, more | ({"notes": notes.told()} if notes.told() else {}))
 
     def baselines(self, train: Iterable[Pair]) -> Baselines:
+        from jumok.score.translation import translation_metrics
+
         return learn_baselines(train, partial(translation_metrics, target_language=self.target))
 
     def require_comparable(self, other: "Translator", examples: Sequence[Pair]) -> None:

@@ -23,7 +23,7 @@ from jumok.tasks.one_text import notes_of_shards
 from jumok.tasks.prepare import Recipe, Recorded, prepare_shards, prepare_tokenizer, read_splits, refuse_empty
 from jumok.tasks.translation import TranslationConfig, TranslationFacts
 from jumok.tasks.translation.predictor import Translator
-from jumok.text.tokenizer import Seen, Tokenizer, Tokenizers
+from jumok.text.tokenizer import Tokenizer, Tokenizers
 from jumok.text.vocabulary import EOS_ID, TokenizerConfig
 from jumok.train.loop import Loss
 
@@ -93,15 +93,13 @@ def encode_pairs(
     """Source and target ids of every pair to train on; `facts` counts those that are skipped."""
     facts |= {"read": 0, "empty": 0, "too_long": 0, "longest": 0}
     most = CHARACTERS_PER_TOKEN * max_len
-    seen_sources: Seen = {}
-    seen_targets: Seen = {}
     for read in in_texts(corpus, lambda pair: pair.source + pair.gold):
         pairs = [pair for pair in read if max(len(pair.source), len(pair.gold)) <= most]
         facts["read"] += len(read) - len(pairs)
         facts["too_long"] += len(read) - len(pairs)
-        sources = tokenizers.source.encode_batch([pair.source for pair in pairs], seen_sources)
+        sources = tokenizers.source.encode_batch([pair.source for pair in pairs])
         texts = [pair.source for pair in pairs]
-        targets = tokenizers.target.encode_batch([pair.gold for pair in pairs], seen_targets, sources=texts)
+        targets = tokenizers.target.encode_batch([pair.gold for pair in pairs], sources=texts)
         for source, target in zip(sources, targets, strict=True):
             facts["read"] += 1
             if not source or not target:
