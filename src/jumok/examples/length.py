@@ -11,11 +11,11 @@ def texts_of(example: Any) -> list[str]:
         return [example]
     if isinstance(example, list):
         return [" ".join(text for text in example if isinstance(text, str))]
-    return [text for name in _names(type(example)) for text in texts_of(getattr(example, name))]
+    return [text for name in _names(example.__class__) for text in texts_of(getattr(example, name))]
 
 
 @cache
-def _names(kind: type[Any]) -> list[str]:
+def _names(kind: Any) -> list[str]:
     return [field.name for field in fields(kind) if field.name != "where"] if is_dataclass(kind) else []
 
 

@@ -21,7 +21,7 @@ from jumok.examples.tables import first_row
 from jumok.new import Ask, Told
 from jumok.new.columns import Roles, Table, find_roles, read_table
 from jumok.new.files import Files, find_files
-from jumok.new.found import LOOKED_AT, MOST, Found, clear_language, language_of, languages_of
+from jumok.new.found import LOOKED_AT, MOST, Found, clear_language, language_of, languages_of, size_of
 from jumok.new.parallel import files_of_pairs, look_at_parallel, translation_of
 from jumok.text.lines import read_lines
 from jumok.text.placeholders import find_units
@@ -282,8 +282,10 @@ def _measure(found: Found, files: Files, told: Told) -> None:
             found.sizes[split] = found.sizes.get(split, 0) + 1
             if split == "train":
                 read = _texts_of(example)
-                lengths.append(max(map(len, read)) if found.kind is ParallelData else sum(map(len, read)))
+                sizes = [size_of(text) for text in read]
+                lengths.append(max(sizes) if found.kind is ParallelData else sum(sizes))
                 found.characters += sum(map(len, read))
+                found.size += sum(sizes)
                 if len(texts) < LOOKED_AT:
                     texts.append(read[0])
         if split not in found.sizes:

@@ -27,9 +27,9 @@ from jumok.tasks import task_named
 from jumok.tasks.stored import read_start
 
 WITHOUT_SPACES = ("ko", "ja", "zh", "th")
-"""languages in which a token has few characters"""
-_CHARACTERS_OF_A_TOKEN = {8000: 4.0, 4000: 3.4, 2000: 3.0, 1000: 2.4}
-"""of a vocabulary with at least so many tokens; half of it in `WITHOUT_SPACES`"""
+"""languages whose words have more letters or forms, and no capitals"""
+_SIZES = {8000: 4.0, 4000: 3.4, 2000: 3.0, 1000: 2.4}
+"""of a token (`size_of`) of a vocabulary with at least so many"""
 _SCORED = 0.15  # share of the minutes for evaluations and scores
 _HELD_OUT = 1000  # examples of dev and test, if there are enough
 _TRIED = (1, 1.25, 0.8, 1.6, 0.6, 2, 2.5, 3, 4)  # shares to hold out, in case one holds out the wrong examples
@@ -138,11 +138,14 @@ def _planned(
 
 def _tokens(found: Found, vocab: int) -> float:
     """Tokens of the training text, roughly: of a side, if there are two."""
-    size = next((n for least, n in _CHARACTERS_OF_A_TOKEN.items() if vocab >= least), 2.0)
-    size /= 2 if found.language.split("-")[0] in WITHOUT_SPACES else 1
+    size = _size_of_a_token(vocab)
     held_out = found.data.get("dev_share", 0.0) + found.data.get("test_share", 0.0)
     sides = 2 if found.task == "translation" else 1
-    return float((1 - held_out) * found.characters / size / sides)
+    return float((1 - held_out) * found.size / size / sides)
+
+
+def _size_of_a_token(vocab: int) -> float:
+    return next((size for least, size in _SIZES.items() if vocab >= least), 2.0)
 
 
 def hold_out(found: Found) -> None:
@@ -294,9 +297,7 @@ def _tree(found: Found, *, rate: float, batch_tokens: int, moments: Mapping[str,
 
 def _fit_lengths(tree: dict[str, Any], found: Found, most: int | None, vocab: int = 8000) -> None:
     """The tokens that a model reads at once: enough for nine of ten texts, if the model can."""
-    characters = next((n for least, n in _CHARACTERS_OF_A_TOKEN.items() if vocab >= least), 2.0)
-    characters /= 2 if found.language.split("-")[0] in WITHOUT_SPACES else 1
-    long = found.long / characters
+    long = found.long / _size_of_a_token(vocab)
     fitting = 128 if found.task in ("language_model", "pretraining") or long <= 120 else 256
     fitting = 256 if found.task == "answering" else fitting
     length = min(fitting, most or fitting)

@@ -84,10 +84,10 @@ FILES = {
 }  # fmt: skip
 
 
-def found_in(folder: Path, task: str) -> Found:
+def found_in(folder: Path, task: str, **more: str) -> Found:
     name, content = FILES[task]
     (folder / name).write_text(content, "utf-8")
-    told = Told(task=task.split()[0] if task == "pretraining" else None)
+    told = Told(task=task.split()[0] if task == "pretraining" else None, **more)
     return look([folder / name], told, lambda question: question.guess)
 
 
@@ -139,11 +139,23 @@ def test_little_text_gets_the_last_row(task: str, tmp_path: Path) -> None:
     assert recipe.tokenizer.vocab_size == TABLE[task][-1].vocab
 
 
+def test_both_directions_of_a_language_pair_get_the_same_settings(tmp_path: Path) -> None:
+    """Whichever side Hangul stands on: a token has half as many of its letters."""
+    plans = []
+    for source, target in (("en", "ko"), ("ko", "en")):
+        found = found_in(tmp_path, "translation", source=source, target=target)
+        found.size, found.long = 40 * found.size, 10 * found.long  # as if there were more of it
+        plans.append(make_plan(found, minutes=30.0, speed=FAST))
+    assert plans[0].tree["data"]["max_len"] == plans[1].tree["data"]["max_len"]
+    assert plans[0].tree["model"] == plans[1].tree["model"]
+    assert plans[0].tokens == plans[1].tokens
+
+
 def test_much_text_gets_a_larger_model_if_there_is_time(tmp_path: Path) -> None:
     vocabularies = []
     for speed in (FAST, SLOW):
         found = found_in(tmp_path, "translation")
-        found.characters = 2_000_000
+        found.characters = found.size = 2_000_000
         vocabularies.append(written(found, tmp_path, speed=speed)[0].tokenizer.vocab_size)
     assert vocabularies == [8000, 4000]
 
