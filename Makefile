@@ -74,11 +74,11 @@ format: install ## Format and mend what can be mended
 	$(BIN)/ruff format src tests benchmarks docs
 	$(BIN)/ruff check --fix src tests benchmarks docs
 
-bench: install ## The benchmarks, 70 minutes; with JUMOK_DATA and WEIGHTS=RUN, those on corpora and fine-tuning, too
+bench: install ## The benchmarks, 70 minutes; with JUMOK_DATA, WEIGHTS=RUN and RUNS=DIR those on corpora and trained runs, too
 	test -z "$(WEIGHTS)" || $(BIN)/pip install --quiet "accelerate>=1.15"
 	test -x $(JOEYNMT)/bin/python || $(PYTHON) -m venv $(JOEYNMT)
 	$(JOEYNMT)/bin/pip install --quiet torch==2.13.0 joeynmt importlib_metadata || echo "note: JoeyNMT does not install here"
-	$(BIN)/python benchmarks/all.py --joeynmt $(JOEYNMT)/bin/python $(if $(WEIGHTS),--weights $(WEIGHTS))
+	$(BIN)/python benchmarks/all.py --joeynmt $(JOEYNMT)/bin/python $(if $(WEIGHTS),--weights $(WEIGHTS)) $(if $(RUNS),--runs $(RUNS))
 
 golden: install ## Write the golden losses anew; look at the difference before you commit it
 	$(BIN)/python tests/golden/record.py

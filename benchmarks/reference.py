@@ -1,9 +1,10 @@
-"""Prediction speed of the torch engine: a recurrent model's beam search, GPT's prompts, classification.
+"""Prediction speed of torch: a recurrent model's beam search, GPT's prompts, classification.
 
     python benchmarks/reference.py --before PATH --run RUN --file FILE --weights DIR --texts FILE [--rounds 7]
 
-1. Beam 4 with RUN, which translates, on the first 256 lines of FILE: this source tree against that of an earlier commit
-   (PATH is its `src`; `git worktree add` makes one), each in a process of its own. Their outputs must be the same.
+1. Beam 4 with RUN, a recurrent translator, on the first 256 lines of FILE: this source tree against that of an earlier
+   commit (PATH is its `src`; `git worktree add` makes one), each in a process of its own. In float32 their outputs must
+   be the same; in int8, if RUN's fast engine has that, they may differ.
 2. A GPT with random weights, d 256, 4 layers, 8,000 pieces: 32 prompts of 8 to 40 pieces, 50 more for each, greedy,
    against `generate` of transformers with the same weights, the prompts in one batch padded on the left.
 3. A BERT classifier around the weights in DIR (a Hugging Face folder), float32, on 512 lines of --texts: against
@@ -29,6 +30,7 @@ import torch
 from interleave import Row, middle, write
 from transformers import AutoTokenizer, BertForSequenceClassification, GPT2Config, GPT2LMHeadModel
 
+from jumok.cli.engine import ensure_engine
 from jumok.decode.options import DecodeConfig, Request
 from jumok.engines.torch import TorchEngine
 from jumok.hub.bert import open_bert
@@ -44,7 +46,9 @@ from time import process_time
 import torch
 from jumok import load
 torch.set_num_threads(1)
-predictor, lines = load(sys.argv[1]), open(sys.argv[2], encoding="utf-8").read().splitlines()[: int(sys.argv[3])]
+engine = {"engine": sys.argv[4]} if len(sys.argv) > 4 else {}
+predictor = load(sys.argv[1], **engine)
+lines = open(sys.argv[2], encoding="utf-8").read().splitlines()[: int(sys.argv[3])]
 predictor.engine.threads = None
 predictor.predict(lines[:16], method="beam", beam=4)
 for _ in sys.stdin:
@@ -64,14 +68,14 @@ def cpu_seconds(work: Callable[[], object]) -> Work:
     return timed
 
 
-def in_turns(ours: Work, theirs: Work, rounds: int) -> tuple[list[float], list[float]]:
-    """Seconds of both in each round, after a warm-up."""
-    ours(), theirs()
-    pairs = [(ours(), theirs()) for _ in range(rounds)]
-    return [mine for mine, _ in pairs], [yours for _, yours in pairs]
+def in_turns(*works: Work, rounds: int) -> list[list[float]]:
+    """Seconds of each work in each round, after a warm-up."""
+    for work in works:
+        work()
+    return [[*times] for times in zip(*([work() for work in works] for _ in range(rounds)), strict=True)]
 
 
-def row(work: str, against: str, times: tuple[list[float], list[float]], target: float, n: int, what: str) -> Row:
+def row(work: str, against: str, times: Sequence[list[float]], target: float, n: int, what: str) -> Row:
     ratio, low, high = middle([yours / mine for mine, yours in zip(*times, strict=True)])
     units = [f"{n / float(np.median(found)):.0f} {what}/s" for found in times]
     return Row(
@@ -80,11 +84,11 @@ def row(work: str, against: str, times: tuple[list[float], list[float]], target:
     )  # fmt: skip
 
 
-def translation(before: Path, run: Path, file: Path, rounds: int) -> Row:
+def translation(before: Path, run: Path, file: Path, rounds: int) -> list[Row]:
     said: dict[str, list[str]] = {}
 
-    def worker(name: str, source: Path) -> Work:
-        command = [sys.executable, "-c", TRANSLATE, str(run), str(file), str(LINES)]
+    def worker(source: Path, *engine: str) -> Work:
+        command = [sys.executable, "-c", TRANSLATE, str(run), str(file), str(LINES), *engine]
         environment = {**os.environ, "PYTHONPATH": str(source)}
         process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
 
@@ -92,15 +96,21 @@ def translation(before: Path, run: Path, file: Path, rounds: int) -> Row:
             assert process.stdin is not None
             assert process.stdout is not None
             print(file=process.stdin, flush=True)
-            seconds, said[name] = json.loads(process.stdout.readline())
+            seconds, said["".join(engine)] = json.loads(process.stdout.readline())
             return float(seconds)
 
         return timed
 
     here = Path(__file__).parents[1] / "src"
-    times = in_turns(worker("now", here), worker("before", before), rounds)
-    assert said["now"] == said["before"], "outputs must be the same"
-    return row(f"beam 4, {run.name}", "jumok before", times, 3.0, LINES, "sentences")
+    ensure_engine(run, print)
+    engines = ["torch", "fast"] if (run / "engine").exists() else ["torch"]
+    *ours, theirs = in_turns(*(worker(here, engine) for engine in engines), worker(before), rounds=rounds)
+    assert said["torch"] == said[""], "outputs must be the same"
+    kinds = {"torch": "float32", "fast": "int8"}
+    return [
+        row(f"beam 4, {run.name} ({kinds[engine]})", "jumok before", (mine, theirs), 3.0, LINES, "sentences")
+        for engine, mine in zip(engines, ours, strict=True)
+    ]
 
 
 def writing(rounds: int) -> Row:
@@ -130,7 +140,7 @@ def writing(rounds: int) -> Row:
 
     same = [mine == yours[width : width + NEW - 1].tolist() for mine, yours in zip(ours(), generate(), strict=True)]
     assert sum(same) >= PROMPTS - 2, "the same texts, but for ties within rounding"
-    times = in_turns(cpu_seconds(ours), cpu_seconds(generate), rounds)
+    times = in_turns(cpu_seconds(ours), cpu_seconds(generate), rounds=rounds)
     return row("GPT, 32 prompts, greedy", "transformers generate, padded left", times, 1.0, PROMPTS * NEW, "tokens")
 
 
@@ -155,7 +165,7 @@ def classification(weights: Path, texts: Sequence[str], rounds: int) -> Row:
 
     mine = torch.from_numpy(np.concatenate(engine.logits(ids))).float()
     torch.testing.assert_close(mine, batches(), rtol=0, atol=1e-4)
-    times = in_turns(cpu_seconds(lambda: engine.logits(ids)), cpu_seconds(batches), rounds)
+    times = in_turns(cpu_seconds(lambda: engine.logits(ids)), cpu_seconds(batches), rounds=rounds)
     return row("classify, BERT float32", "transformers, sorted batches of 16", times, 1.5, len(ids), "texts")
 
 
@@ -173,7 +183,7 @@ def main() -> None:
     torch.manual_seed(1)
     texts = [line.split("\t")[0] for line in asked.texts.read_text("utf-8").splitlines()][:TEXTS]
     rows = [
-        translation(asked.before, asked.run, asked.file, asked.rounds),
+        *translation(asked.before, asked.run, asked.file, asked.rounds),
         writing(asked.rounds),
         classification(asked.weights, texts, asked.rounds),
     ]
