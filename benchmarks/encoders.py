@@ -29,7 +29,7 @@ import torch
 from ctranslate2.converters import TransformersConverter
 from interleave import write
 from onnxruntime.quantization import QuantType, quantize_dynamic
-from prediction import Works, fastest, measured, rows_of, words
+from prediction import Works, afresh, fastest, measured, rows_of, words
 from transformers import (
     BertConfig,
     BertForQuestionAnswering,
@@ -204,9 +204,9 @@ def compared(task: str, bert: Path | None, n: int, rounds: int, beside: Path) ->
     encoder = f"CTranslate2 int8 without a head, batches of {(most := fastest(encoders))}"
     peers[encoder] = encoders[most]
     works: Works = {
-        "jumok": lambda: exact.predict(examples),
-        "jumok int8": lambda: rounded.predict(examples),
-        "jumok torch": lambda: reference.predict(examples),
+        "jumok": lambda: afresh(exact).predict(examples),
+        "jumok int8": lambda: afresh(rounded).predict(examples),
+        "jumok torch": lambda: afresh(reference).predict(examples),
         "transformers": transformers_work,
         **peers,
     }

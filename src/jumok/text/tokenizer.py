@@ -238,10 +238,11 @@ class Tokenizer:
             while start < end and composed[start] in WHITE_SPACE:
                 start += 1
             end = start if piece == SPACE else end
-            edges = [start, *(cut for cut in range(start + 1, end) if cut in cuts), end]
-            for part, start, end in self._divided(number, piece, composed, edges):
+            inner = [cut for cut in range(start + 1, end) if cut in cuts] if cuts else []
+            divided = self._divided(number, piece, composed, [start, *inner, end]) if inner else [(number, start, end)]
+            for part, first, last in divided:
                 ids.append(part)
-                offsets.append((spans[start][0], spans[end - 1][1] if end > start else spans[start][0]))
+                offsets.append((spans[first][0], spans[last - 1][1] if last > first else spans[first][0]))
         return Encoded(ids, offsets)
 
     def _divided(self, number: int, piece: str, text: str, edges: list[int]) -> list[tuple[int, int, int]]:
@@ -249,7 +250,7 @@ class Tokenizer:
         whole = [(number, edges[0], edges[-1])]
         lead = next((mark for mark in (WORDPIECE_PREFIX, SPACE) if piece.startswith(mark)), "")
         body = text[edges[0] : edges[-1]] if number == self.unk_id else piece.removeprefix(lead)
-        if len(edges) == 2 or len(body) != edges[-1] - edges[0]:  # bytes, or normalised to another length
+        if len(body) != edges[-1] - edges[0]:  # bytes, or normalised to another length
             return whole
         continuing = WORDPIECE_PREFIX if isinstance(self._backend.model, WordPiece) else ""
         found: list[tuple[int, int, int]] = []

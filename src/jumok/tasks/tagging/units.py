@@ -89,7 +89,8 @@ def read_words(tokenizer: Tokenizer, text: str, words: Sequence[Range], *, capit
     parts = [text[start:end] for start, end in words]
     for word, pieces in zip(parts, tokenizer.encode_batch(parts), strict=True):
         firsts.append(len(ids))
-        ids += (pieces or [tokenizer.unk_id]) + mark * _capitals(word)
+        ids += pieces or [tokenizer.unk_id]
+        ids += mark * _capitals(word) if mark else []
     return Read(ids, list(words), firsts)
 
 
@@ -175,6 +176,8 @@ class Endings:
 def _peeled(word: str) -> list[Range]:
     """A word and the punctuation around it; emoji and flags of several code points stay whole."""
     start, end = 0, len(word)
+    if word.isalnum():  # most words: nothing is around them
+        return [(start, end)]
     before: list[Range] = []
     after: list[Range] = []  # last one first
     while end - start > 1 and _is_punctuation(word[start]):
@@ -240,13 +243,16 @@ class Window:
 def windows_of(read: Read, tokenizer: Tokenizer, long_texts: LongTexts, *, where: str = "") -> list[Window]:
     """The windows of a text; each unit is predicted once, in the window with the most text around it."""
     room = long_texts.max_len - len(tokenizer.frame([]))
+    begin = len(tokenizer.frame([])) - 1
+    if len(read.ids) <= room:  # most texts: one window, in which all units are predicted
+        units = range(len(read.firsts))
+        return [Window(tokenizer.frame(read.ids), [*units], [begin + first for first in read.firsts])]
     parts = long_texts.parts(len(read.ids), room, where=where)
     firsts, owner = np.array(read.firsts, dtype=np.int64), owners(parts, read.firsts)
     kept = np.flatnonzero(owner >= 0)
     asked = np.split(kept, np.searchsorted(owner[kept], range(1, len(parts))))
-    begin = len(tokenizer.frame([])) - 1
     found = []
-    for (start, end), units in zip(parts, asked, strict=True):
+    for (start, end), mine in zip(parts, asked, strict=True):
         row = tokenizer.frame(read.ids[start:end])
-        found.append(Window(row, units.tolist(), (firsts[units] - start + begin).tolist()))
+        found.append(Window(row, mine.tolist(), (firsts[mine] - start + begin).tolist()))
     return found
