@@ -58,7 +58,7 @@ def main() -> None:
 def for_minutes(recipe: str, minutes: float) -> str:
     """The recipe with the minutes instead of its own length, and shares of it instead of steps."""
     recipe = re.sub(r"^(steps|epochs) = .*$", f"minutes = {minutes}", recipe, flags=re.MULTILINE)
-    recipe = re.sub(r"^evaluate_every = \d+$", "evaluate_every = 0.1", recipe, flags=re.MULTILINE)
+    recipe = re.sub(r"^evaluate_every = \d+$", "evaluate_every = 0.25", recipe, flags=re.MULTILINE)
     recipe = re.sub(r"^save_every = \d+$", "save_every = 0.03", recipe, flags=re.MULTILINE)
     return re.sub(r"warmup = \d{2,}\b", "warmup = 0.1", recipe)
 

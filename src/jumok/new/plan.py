@@ -31,6 +31,8 @@ WITHOUT_SPACES = ("ko", "ja", "zh", "th")
 _SIZES = {8000: 4.0, 4000: 3.4, 2000: 3.0, 1000: 2.4}
 """of a token (`size_of`) of a vocabulary with at least so many"""
 _SCORED = 0.15  # share of the minutes for evaluations and scores
+_COST_OF_ANSWERS = {"translation": 2.2}  # for a token of dev, beside a step's for a token: it is written one by one
+_LEAST_EVALUATIONS, _MOST_EVALUATIONS = 3, 10
 _HELD_OUT = 1000  # examples of dev and test, if there are enough
 _TRIED = (1, 1.25, 0.8, 1.6, 0.6, 2, 2.5, 3, 4)  # shares to hold out, in case one holds out the wrong examples
 _LEAST_BATCHES = 16  # in a pass: of very little text, batches are smaller, or there would be hardly a step
@@ -122,6 +124,9 @@ def _planned(
     in_time = int(60 * minutes * (1 - _SCORED) / per_step)
     passes = max(int(most_passes * tokens / recipe.train.batch_tokens), 1)
     train = tree["train"]
+    evaluation = _COST_OF_ANSWERS.get(found.task, 0.4) * _dev_tokens(found, tokens) / recipe.train.batch_tokens
+    often = int(_SCORED * min(in_time, passes) / max(evaluation, 1e-9))  # in steps, both of them
+    train["evaluate_every"] = round(1 / min(max(often, _LEAST_EVALUATIONS), _MOST_EVALUATIONS), 2)
     if passes < in_time and not found.sizes["train"] >= MOST:
         tree["train"] = {"epochs": most_passes, **train}
         expected = passes * per_step / 60 / (1 - _SCORED)
@@ -146,6 +151,12 @@ def _tokens(found: Found, vocab: int) -> float:
 
 def _size_of_a_token(vocab: int) -> float:
     return next((size for least, size in _SIZES.items() if vocab >= least), 2.0)
+
+
+def _dev_tokens(found: Found, tokens: float) -> float:
+    n = found.sizes["train"]
+    dev: float = found.sizes.get("dev", found.data.get("dev_share", 0.0) * n)
+    return tokens / n * dev
 
 
 def hold_out(found: Found) -> None:

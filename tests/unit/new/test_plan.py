@@ -16,7 +16,7 @@ from jumok.models.head import Head
 from jumok.new import Told
 from jumok.new.corpus import look
 from jumok.new.found import Found
-from jumok.new.plan import make_plan
+from jumok.new.plan import hold_out, make_plan
 from jumok.new.table import STARTS, TABLE
 from jumok.new.written import recipe_text
 from jumok.recipe import Recipe, load_recipe
@@ -149,6 +149,16 @@ def test_both_directions_of_a_language_pair_get_the_same_settings(tmp_path: Path
     assert plans[0].tree["data"]["max_len"] == plans[1].tree["data"]["max_len"]
     assert plans[0].tree["model"] == plans[1].tree["model"]
     assert plans[0].tokens == plans[1].tokens
+
+
+@pytest.mark.parametrize(("dev", "share"), [(10, 0.1), (200, 0.25), (100_000, 0.33)])
+def test_much_dev_data_is_evaluated_less_often(tmp_path: Path, dev: int, share: float) -> None:
+    """Evaluations take a seventh of the time, but there are at least three."""
+    found = found_in(tmp_path, "translation")
+    hold_out(found)
+    found.sizes["dev"] = dev
+    plan = make_plan(found, minutes=30.0, speed=FAST)
+    assert plan.tree["train"]["evaluate_every"] == share
 
 
 def test_much_text_gets_a_larger_model_if_there_is_time(tmp_path: Path) -> None:
