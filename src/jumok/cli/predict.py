@@ -9,12 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from jumok.cli.arguments import AsJson, Asked, Engine, Ensemble, MaxCharacters, RunArgument, options, talk
+from jumok.cli import arguments
+from jumok.cli.ahead import answered_ahead
+from jumok.cli.arguments import AsJson, Asked, Ensemble, MaxCharacters, RunArgument, options, talk
 from jumok.cli.engine import ensure_engine
 from jumok.cli.inputs import data_for, input_batches
 from jumok.errors import InputError
 
 if TYPE_CHECKING:
+    from jumok.engines import Engine
     from jumok.tasks.protocol import Predictor
 
 Answered = tuple[Any, Any]
@@ -47,7 +50,7 @@ def predict(
         bool, typer.Option("--all", help="PO and TMX with --out: also replace the translations that are there.")
     ] = False,
     max_characters: MaxCharacters = None,
-    engine: Engine = None,
+    engine: arguments.Engine = None,
     overrides: Asked = None,
     as_json: AsJson = False,
 ) -> None:
@@ -89,7 +92,9 @@ def predict(
         if _stream(predictor, batches, asked, beside=beside):
             raise typer.Exit(2)
         return
-    answers = _answers(relating(predictor, entities, types) if entities or types else answer, batches)
+    if entities or types:
+        answer = relating(predictor, entities, types)
+    answers = _answers(predictor.engine, answer, batches, ahead=file is not None)  # stdin: each line as it comes
     if picture is not None:
         answers = drawn_in_the_end(predictor, answers, picture)
     failed = _print(predictor, run, answers, table=table, as_json=as_json)
@@ -109,12 +114,18 @@ def answering(predictor: "Predictor[Any, Any]", asked: dict[str, Any]) -> Callab
     return lambda examples, done=nobody: predictor.predict(examples, done=done, **asked)
 
 
-def _answers(answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]]) -> Iterator[Answered]:
+def _answers(
+    engine: "Engine", answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]], *, ahead: bool
+) -> Iterator[Answered]:
     """Yield every example with its output; an example that could not be read is already a Failure."""
     from jumok.tasks.protocol import Failure
 
-    for examples in batches:
-        outputs = iter(answer([example for example in examples if not isinstance(example, Failure)]))
+    def answered(examples: list[Any]) -> list[Any]:
+        return answer([example for example in examples if not isinstance(example, Failure)])
+
+    both = answered_ahead(engine, answered, batches) if ahead else ((some, answered(some)) for some in batches)
+    for examples, found in both:
+        outputs = iter(found)
         yield from ((example, example if isinstance(example, Failure) else next(outputs)) for example in examples)
 
 

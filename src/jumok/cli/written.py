@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from jumok.cli.ahead import answered_ahead
 from jumok.cli.arguments import talk
 from jumok.cli.inputs import CHARACTERS_AT_ONCE, file_examples, lines_of
 from jumok.cli.journal import Journal, Progress, journal, journal_folder
@@ -127,8 +128,10 @@ class Writer:
         with interrupting() as stopped:
             try:
                 with progress_bar(talk, name, total - progress.examples) as done:
-                    for chunk in in_chunks(pieces, AT_ONCE * _UNASKED, weight=_weight):
-                        content = self._filled(chunk, way, progress, done)
+                    chunks = in_chunks(pieces, AT_ONCE * _UNASKED, weight=_weight)
+                    answered = partial(self._answered, done=done)
+                    for chunk, outputs in answered_ahead(self.predictor.engine, answered, chunks):
+                        content = self._filled(chunk, outputs, way, progress)
                         progress.pieces += len(chunk)
                         kept.add(content)
             except KeyboardInterrupt:
@@ -137,13 +140,19 @@ class Writer:
             finally:
                 kept.flush()
 
-    def _filled(self, chunk: Sequence[Piece], way: _Way, progress: Progress, done: "Done") -> bytes:
+    def _answered(self, chunk: Sequence[Piece], done: "Done") -> list[Any]:
+        """The outputs for what can be read of the pieces."""
+        asked = [example for piece in chunk for example in piece.asked]
+        good = [example for example in asked if not isinstance(example, DataError)]
+        outputs = self.answer(good, done) if good else []
+        done(len(asked) - len(good))
+        return outputs
+
+    def _filled(self, chunk: Sequence[Piece], answered: Sequence[Any], way: _Way, progress: Progress) -> bytes:
         from jumok.tasks.protocol import Failure
 
         asked = [example for piece in chunk for example in piece.asked]
-        good = [example for example in asked if not isinstance(example, DataError)]
-        outputs = iter(self.answer(good, done) if good else [])
-        done(len(asked) - len(good))
+        outputs = iter(answered)
         found: list[Answer | None] = []
         failed = flagged = 0
         notes: list[str] = []

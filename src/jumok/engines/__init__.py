@@ -134,8 +134,16 @@ class CellSteps:
 class Engine(Protocol):
     """One loaded model, or several as an ensemble; stateless between calls, so threads can share it."""
 
+    between: Done
+    """called between batches; may raise"""
+
     @property
     def n_models(self) -> int: ...
+    @property
+    def workers(self) -> int:
+        """Batches that are computed at the same time."""
+        ...
+
     @property
     def kind(self) -> str:
         """`model.kind` of the recipe."""

@@ -38,7 +38,9 @@ class FastEngine:
         self.built, self.tokenizers = built, tokenizers
         self.between: Done = nobody
         self.kind, self.longest, self.attends = built.kind, built.longest, built.attends
-        self._parts = built, folder, tokenizers, layout or Layout.of(built)
+        layout = layout or Layout.of(built)
+        self.workers = layout.workers
+        self._parts = built, folder, tokenizers, layout
         self._open_reference, self._lock = open_reference, RLock()
 
     def __getattr__(self, name: str) -> Any:
