@@ -94,7 +94,7 @@ def predict(
         return
     if entities or types:
         answer = relating(predictor, entities, types)
-    answers = _answers(predictor.engine, answer, batches, ahead=file is not None)  # stdin: each line as it comes
+    answers = _answers(answer, batches, None if file is None else predictor.engine)
     if picture is not None:
         answers = drawn_in_the_end(predictor, answers, picture)
     failed = _print(predictor, run, answers, table=table, as_json=as_json)
@@ -115,16 +115,19 @@ def answering(predictor: "Predictor[Any, Any]", asked: dict[str, Any]) -> Callab
 
 
 def _answers(
-    engine: "Engine", answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]], *, ahead: bool
+    answer: Callable[[list[Any]], list[Any]], batches: Iterator[list[Any]], ahead: "Engine | None"
 ) -> Iterator[Answered]:
-    """Yield every example with its output; an example that could not be read is already a Failure."""
+    """Yield every example with its output; an example that could not be read is already a Failure.
+
+    The engine may answer `ahead`, unless lines are to be answered as they come.
+    """
     from jumok.tasks.protocol import Failure
 
     def answered(examples: list[Any]) -> list[Any]:
         return answer([example for example in examples if not isinstance(example, Failure)])
 
-    both = answered_ahead(engine, answered, batches) if ahead else ((some, answered(some)) for some in batches)
-    for examples, found in both:
+    each = ((some, answered(some)) for some in batches)
+    for examples, found in each if ahead is None else answered_ahead(ahead, answered, batches):
         outputs = iter(found)
         yield from ((example, example if isinstance(example, Failure) else next(outputs)) for example in examples)
 
