@@ -5,6 +5,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -32,6 +33,7 @@ class Echo(Predictor[Text, Capitals]):
     kind = "echo"
     example = Text
     answers = Capitals
+    engine: Any = SimpleNamespace(workers=1)
 
     def encode(self, example: Text, options: Any) -> str:
         if "odd" in example.text:
