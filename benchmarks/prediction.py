@@ -68,10 +68,12 @@ def words(n: int) -> list[str]:
 
 
 def sentences(n: int, seed: int = 1) -> list[str]:
-    """Of 5 to 25 words, 14 on average, as captions and short news sentences have."""
+    """Of 5 to 25 words, 14 on average, as captions and short news have; words are as frequent as in Zipf's law."""
     rng = np.random.default_rng(seed)
     known = words(VOCABULARY - 3)
-    return [" ".join(rng.choice(known, size=min(max(int(rng.normal(14, 5)), 5), 25))) for _ in range(n)]
+    shares = 1 / np.arange(1, len(known) + 1)
+    shares /= shares.sum()
+    return [" ".join(rng.choice(known, size=min(max(int(rng.normal(14, 5)), 5), 25), p=shares)) for _ in range(n)]
 
 
 def learn_to_end(model: Transformer, *, at: int) -> None:
@@ -121,7 +123,7 @@ def width(run: Path) -> int:
     """The number of hypotheses in a batch that is fastest here, as it is measured on dev data otherwise."""
     texts, model = sentences(128, seed=5), run / "model"
     predictors = {n: open_fast(model, engine_folder(model), layout=Layout(1, n)) for n in WIDTHS}
-    return fastest({n: partial(predictor.predict, texts, method="greedy") for n, predictor in predictors.items()})
+    return fastest({n: partial(predictor.predict, texts) for n, predictor in predictors.items()})
 
 
 def cpu(work: Callable[[], object]) -> float:

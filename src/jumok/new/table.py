@@ -54,9 +54,9 @@ def _bilstm(d_embedding: int, d_hidden: int, **more: Any) -> Settings:
     return {"kind": "rnn", "cell": "lstm", "bidirectional": True, **more, **sizes, "dropout": 0.4}
 
 
-def _transformer(d_model: int, d_ff: int, n_heads: int, n_layers: int) -> Settings:
+def _transformer(d_model: int, d_ff: int, n_heads: int, n_layers: int, dropout: float = 0.3) -> Settings:
     sizes = {"d_model": d_model, "d_ff": d_ff, "n_heads": n_heads, "n_layers": n_layers}
-    return {"kind": "transformer", **sizes, "norm": "pre", "dropout": 0.3}
+    return {"kind": "transformer", **sizes, "norm": "pre", "dropout": dropout}
 
 
 def _gru(width: int) -> Settings:
@@ -78,8 +78,10 @@ TABLE: Mapping[str, tuple[Row, ...]] = MappingProxyType({
     "translation": (
         Row(characters=60_000_000, passes=5, tokenizer="bpe", vocab=16000, model=_transformer(512, 2048, 8, 6),
             batch_tokens=4096, rate=7e-4, most_passes=40),
-        Row(characters=800_000, passes=1.5, tokenizer="bpe", vocab=8000, model=_transformer(256, 512, 4, 3),
+        Row(characters=800_000, passes=6, tokenizer="bpe", vocab=8000, model=_transformer(256, 512, 4, 3),
             batch_tokens=3072, rate=1.5e-3, most_passes=60),
+        Row(characters=500_000, tokenizer="bpe", vocab=4000, model=_transformer(128, 256, 4, 2, 0.1),
+            batch_tokens=2048, rate=3e-3, most_passes=60),
         Row(characters=100_000, tokenizer="bpe", vocab=4000, model=_gru(256), batch_tokens=1024, rate=2e-3,
             most_passes=40, train=KEEP_BEST),
         Row(tokenizer="bpe", vocab=1000, model=_gru(128), batch_tokens=512, rate=3e-3, most_passes=60, train=KEEP_BEST),

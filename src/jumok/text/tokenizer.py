@@ -38,6 +38,8 @@ from jumok.text.vocabulary import (
 )
 from jumok.text.words import WHITE_SPACE, Cut, cut_of
 
+FEW = 64
+"""texts or words that are not worth waking the library's threads for"""
 MOST_REMEMBERED = 500_000
 """characters of words whose ids a tokenizer remembers: some 60,000 words, in 15 MB"""
 
@@ -214,6 +216,8 @@ class Tokenizer:
     def _encode_each(self, texts: Sequence[str]) -> list[list[int]]:
         composed = [compose(text) for text in texts] if self._composes else list(texts)
         with self._in_use():
+            if len(composed) < FEW:
+                return [self._backend.encode(text, add_special_tokens=False).ids for text in composed]
             return [e.ids for e in self._backend.encode_batch_fast(composed, add_special_tokens=False)]
 
     def encode_with_offsets(self, text: str, endings: Collection[str] = ()) -> Encoded:

@@ -460,7 +460,7 @@ def test_a_panic_in_use_is_an_error_of_the_file(tmp_path, use):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
 def test_what_ends_a_program_is_not_taken_for_a_panic(tmp_path, error, monkeypatch):
     class Backend:
-        def encode_batch_fast(self, *_, **__):
+        def encode(self, *_, **__):
             raise error
 
     tokenizer = Tokenizer.load(stored(tmp_path))
