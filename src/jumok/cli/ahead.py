@@ -2,7 +2,9 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -21,27 +23,32 @@ def answered_ahead(
     if engine.workers == 1:
         yield from ((chunk, answer(chunk)) for chunk in chunks)
         return
-    heard, stopped = engine.between, False
+    waiting, stopped = deque[tuple[Chunk, Future[list[Any]]]](), Event()
+    with _stopped_by(engine, stopped), ThreadPoolExecutor(2) as pool:
+        try:
+            for chunk in chunks:
+                waiting.append((chunk, pool.submit(answer, chunk)))
+                if len(waiting) == 2:
+                    first, outputs = waiting.popleft()
+                    yield first, outputs.result()
+            for first, outputs in waiting:
+                yield first, outputs.result()
+        finally:
+            stopped.set()
+
+
+@contextmanager
+def _stopped_by(engine: "Engine", stopped: Event) -> Iterator[None]:
+    """An engine that is stopped leaves off before its next batch."""
+    heard = engine.between
 
     def between(n: int) -> None:
-        if stopped:
+        if stopped.is_set():
             raise CancelledError
         heard(n)
 
     engine.between = between
     try:
-        with ThreadPoolExecutor(2) as pool:
-            try:
-                waiting = deque[tuple[Chunk, Any]]()
-                for chunk in chunks:
-                    waiting.append((chunk, pool.submit(answer, chunk)))
-                    if len(waiting) == 2:
-                        first, outputs = waiting.popleft()
-                        yield first, outputs.result()
-                for first, outputs in waiting:
-                    yield first, outputs.result()
-            finally:
-                stopped = True
-                pool.shutdown(wait=False, cancel_futures=True)
+        yield
     finally:
         engine.between = heard
