@@ -74,7 +74,7 @@ format: install ## Format and mend what can be mended
 	$(BIN)/ruff format src tests benchmarks docs
 	$(BIN)/ruff check --fix src tests benchmarks docs
 
-bench: install ## The benchmarks, 70 minutes; with JUMOK_DATA, WEIGHTS=RUN and RUNS=DIR those on corpora and trained runs, too
+bench: install ## The benchmarks, an hour; with JUMOK_DATA, WEIGHTS=RUN and RUNS=DIR those on corpora and trained runs, too
 	test -z "$(WEIGHTS)" || $(BIN)/pip install --quiet "accelerate>=1.15"
 	test -x $(JOEYNMT)/bin/python || $(PYTHON) -m venv $(JOEYNMT)
 	$(JOEYNMT)/bin/pip install --quiet torch==2.13.0 joeynmt importlib_metadata || echo "note: JoeyNMT does not install here"

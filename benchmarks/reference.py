@@ -150,7 +150,7 @@ def classification(weights: Path, texts: Sequence[str], rounds: int) -> Row:
     config, tensors, _ = open_bert(_tree(theirs), theirs.state_dict(), weights, HEADS)
     model = BertClassifier(config, vocab=theirs.config.vocab_size, n_labels=2).eval()
     model.load_state_dict(tensors)
-    marks = SimpleNamespace(pad_id=tokenizer.pad_token_id, end_id=tokenizer.sep_token_id)
+    marks = SimpleNamespace(pad_id=tokenizer.pad_token_id, end_id=tokenizer.sep_token_id, second_segment=1)
     engine = TorchEngine([model], SimpleNamespace(source=marks))
     ids: list[list[int]] = [tokenizer(text)["input_ids"] for text in texts]
     by_length = sorted(range(len(ids)), key=lambda i: -len(ids[i]))

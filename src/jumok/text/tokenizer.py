@@ -40,8 +40,8 @@ from jumok.text.words import WHITE_SPACE, Cut, cut_of
 
 FEW = 64
 """texts or words that are not worth waking the library's threads for"""
-MOST_REMEMBERED = 500_000
-"""characters of words whose ids a tokenizer remembers: some 60,000 words, in 15 MB"""
+MOST_REMEMBERED = 200_000
+"""characters of words whose ids a tokenizer remembers: some 25,000 words, in 8 MB"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,7 +76,7 @@ def test_every_character_stands_alike_beside_a_space(trained: list[Tokenizer]) -
         assert tokenizer.encode_batch(batch) == [whole(tokenizer, text) for text in batch]
 
 
-@pytest.mark.parametrize("most", [0, 3, 500_000])
+@pytest.mark.parametrize("most", [0, 3, 200_000])
 def test_words_seen_before_change_nothing(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizer_module, "MOST_REMEMBERED", most)
     for pipeline in PIPELINES:
