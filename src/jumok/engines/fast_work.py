@@ -104,7 +104,7 @@ def saturates() -> bool:
 
 
 def prefer_avx512() -> None:
-    """Let CTranslate2 use its AVX-512 kernels, which it leaves aside unless it is told: a tenth less time.
+    """Let CTranslate2 use its AVX-512 kernels, which it leaves aside unless it is told.
 
     Older processors slow down when they use these instructions; those with VNNI do not. The library reads the setting
     once, when the first model is opened; what the user has set is kept.

@@ -51,7 +51,7 @@ Reader = RnnClassifier | RnnTagger | BertClassifier | BertTagger | BertRelation
 class TorchEngine(TorchInside):
     """Models of one task and one vocabulary, in evaluation mode, on one device."""
 
-    workers = 1  # whose operations have several threads
+    workers = 1  # one batch at a time, each operation on several threads
 
     def __init__(self, models: Sequence[Model], tokenizers: Tokenizers, between: Done = nobody) -> None:
         """`between` is called before every batch and every step of a search, and may raise to stop."""

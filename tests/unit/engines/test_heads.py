@@ -30,7 +30,7 @@ class Together:
         return [each.astype(np.float32) for each in found]
 
 
-def same(a, b):
+def assert_same(a, b):
     assert a.shape == b.shape
     np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-5)
 
@@ -40,7 +40,7 @@ def test_a_label_for_a_text(n_labels):
     both = Together(Head(asks="text", n_labels=n_labels))
     rows = frames(both.folder, SIZES)
     firsts = np.stack([states[0] for states in both.states(rows)])
-    same(heads.of_text(both.tensors, firsts), np.concatenate(both.engine.logits(rows)))
+    assert_same(heads.of_text(both.tensors, firsts), np.concatenate(both.engine.logits(rows)))
 
 
 @pytest.mark.parametrize("n_labels", [2, 5])  # answers have two
@@ -48,7 +48,7 @@ def test_a_label_for_every_piece(n_labels):
     both = Together(Head(asks="pieces", n_labels=n_labels))
     rows = frames(both.folder, SIZES)
     for states, theirs in zip(both.states(rows), both.engine.logits(rows), strict=True):
-        same(heads.of_pieces(both.tensors, states), theirs[0])
+        assert_same(heads.of_pieces(both.tensors, states), theirs[0])
 
 
 def test_a_relation_of_two_entities():
@@ -57,7 +57,7 @@ def test_a_relation_of_two_entities():
     entities = [((1, 2), (2, len(row) - 1)) for row in rows]
     theirs = both.engine.logits(rows, entities=entities)
     for states, (head, tail), logits in zip(both.states(rows), entities, theirs, strict=True):
-        same(heads.of_entities(both.tensors, states, head, tail), logits[0])
+        assert_same(heads.of_entities(both.tensors, states, head, tail), logits[0])
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh", "relu", "silu"])
@@ -68,15 +68,15 @@ def test_masked_words(activation):
     for row, states, theirs in zip(rows, both.states(rows), both.engine.masked(rows), strict=True):
         here = states[[i for i, token in enumerate(row) if token == mask_id]]
         logits = heads.of_masked(both.tensors, here, activation=c.activation, norm_eps=c.norm_eps)
-        same(logits, both.model.logits(torch.from_numpy(here)).detach().numpy())
-        same(heads.softmax(logits), theirs)
+        assert_same(logits, both.model.logits(torch.from_numpy(here)).detach().numpy())
+        assert_same(heads.softmax(logits), theirs)
 
 
 def test_the_next_sentence():
     both = Together(Head(asks="masked"))
     rows = frames(both.folder, SIZES)
     firsts = np.stack([states[0] for states in both.states(rows)])
-    same(heads.softmax(heads.of_next_sentence(both.tensors, firsts))[:, 0], both.engine.follows(rows))
+    assert_same(heads.softmax(heads.of_next_sentence(both.tensors, firsts))[:, 0], both.engine.follows(rows))
 
 
 @pytest.mark.parametrize("crf", [False, True])
@@ -87,7 +87,7 @@ def test_tags(crf):
     theirs = both.engine.tag([each[None] for each in emissions])
     for (best, probabilities), wanted in zip(heads.tags_of(both.tensors, emissions), theirs, strict=True):
         np.testing.assert_array_equal(best, wanted.best)
-        same(probabilities, wanted.probabilities)
+        assert_same(probabilities, wanted.probabilities)
 
 
 def test_gauss_error_function():
